@@ -8,10 +8,9 @@ use uuid::Uuid;
 pub(crate) enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// `holder` is the record that has the external id. It is `None` when the unique index refused the write: the
-    /// transaction has failed by then, and nothing can be looked up in it.
+    /// `holder` is the record that has the external id.
     #[error("the external id is in use")]
-    ExternalIdTaken { holder: Option<Uuid> },
+    ExternalIdTaken { holder: Uuid },
     #[error("the key is in use")]
     KeyTaken,
     #[error(transparent)]
@@ -21,7 +20,6 @@ pub(crate) enum Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match violated_constraint(&error) {
-            Some("relation_external_id") => Self::ExternalIdTaken { holder: None },
             Some("custom_field_key") => Self::KeyTaken,
             _ => Self::Chassis(error.into()),
         }
@@ -35,8 +33,7 @@ impl From<Error> for chassis_base::Error {
             Error::ExternalIdTaken { holder } => {
                 let detail =
                     "Another record already has this external_id. Choose another, or change that record.";
-                let problem = Self::problem(Problem::ExternalIdTaken, detail);
-                holder.iter().fold(problem, |problem, id| problem.with("id", id.to_string()))
+                Self::problem(Problem::ExternalIdTaken, detail).with("id", holder.to_string())
             }
             Error::KeyTaken => {
                 let detail = "This entity already has a custom field with this key. Choose another key.";

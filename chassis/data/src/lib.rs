@@ -34,4 +34,4 @@ pub use long_pages::PageBytes;
 pub use probe::Unreachable;
 pub use settings::DatabaseSettings;
 pub use wake_up::post_wake_up;
-pub use write::Tx;
+pub use write::{LazyTx, Plan, Tx};

@@ -18,6 +18,18 @@ pub async fn next(connection: &mut PgConnection, account: AccountId, counter: &s
     Ok(value)
 }
 
+/// The last number that was taken from a counter.
+pub(crate) async fn last(
+    connection: &mut PgConnection,
+    account: AccountId,
+    counter: &str,
+) -> Result<i64, Error> {
+    let sql = "select value from counter where account_id = $1 and name = $2";
+    let last: Option<i64> =
+        sqlx::query_scalar(sql).bind(account).bind(counter).fetch_optional(connection).await?;
+    Ok(last.unwrap_or_default())
+}
+
 /// Takes so many numbers and returns the last of them, in a transaction of its own. A transaction that uses one of them and
 /// fails leaves a gap.
 ///

@@ -15,8 +15,6 @@ pub(crate) enum Origin<'a> {
         faults: &'a Faults,
         /// Present if the call has an idempotency key.
         fingerprint: Option<&'a Fingerprint>,
-        /// See [`Tx::number_ahead`](crate::Tx::number_ahead).
-        number: Option<i64>,
     },
     /// The second transaction of a call, for results that exist only after the first has committed.
     Amendment { context: &'a Context },

@@ -5,12 +5,13 @@
 //! of creation besides the sum of all days, so that a deep page can start near its first row.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use chassis_base::{AccountId, Error};
 use chrono::NaiveDate;
 use sqlx::PgConnection;
 
-const SLOTS: i16 = 8;
+const SLOTS: u16 = 8;
 
 /// The bucket of the sum over all days. It is a finite date, because Postgres cannot calculate with infinite ones.
 pub(crate) const ALL_DAYS: NaiveDate = NaiveDate::from_yo_opt(1, 1).expect("a valid date");
@@ -30,9 +31,11 @@ impl Totals {
         }
     }
 
-    /// The rows to add, all in one randomly chosen slot.
+    /// The rows to add, all in one slot. Transactions take slots in turn, so that those that run at the same time have
+    /// different ones, as far as there are enough.
     pub(crate) fn rows(&self) -> Columns {
-        let slot = rand::random_range(0..SLOTS);
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let slot = i16::try_from(NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS).unwrap_or_default();
         let mut columns = Columns::default();
         for ((list, bucket), by) in self.changes.iter().filter(|(_, by)| **by != 0) {
             columns.0.push(list.clone());

@@ -1,20 +1,26 @@
 //! The events about clients. There are no events about suppliers.
 
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Plan};
 use serde_json::{Value, json};
 
 use super::{Record, Role};
 use crate::relation_type;
 
-pub(super) fn created(tx: &mut Tx<'_>, role: Role, record: &Record) {
+pub(super) fn created(tx: &mut Plan<'_>, role: Role, record: &Record) {
     emit(tx, role, "customer.created", record, None);
 }
 
-pub(super) fn updated(tx: &mut Tx<'_>, role: Role, record: &Record, changed: &[&'static str]) {
+pub(super) fn updated(tx: &mut Plan<'_>, role: Role, record: &Record, changed: &[&'static str]) {
     emit(tx, role, "customer.updated", record, Some(changed));
 }
 
-fn emit(tx: &mut Tx<'_>, role: Role, kind: &'static str, record: &Record, changed: Option<&[&'static str]>) {
+fn emit(
+    tx: &mut Plan<'_>,
+    role: Role,
+    kind: &'static str,
+    record: &Record,
+    changed: Option<&[&'static str]>,
+) {
     if role != Role::Client {
         return;
     }

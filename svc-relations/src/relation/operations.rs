@@ -2,20 +2,18 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
-use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
+use chassis_data::{LazyTx, Plan, Tx};
 use proto::At;
 use proto::api::Fault;
 use proto::relations::{ClientInput, Relation};
-use uuid::Uuid;
 
 use super::rules::{self, InputContext};
-use super::store::Debtor;
 use super::{Record, Role, events, store};
 use crate::error::Error;
 
-pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
-    let settings = tx.settings();
+pub(super) async fn create(tx: &mut LazyTx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
+    let (account, settings) = (tx.account(), tx.settings());
     let at = At::ROOT.name(role.name());
     let context = InputContext { role, mask: UpdateMask::All, default_country: &settings.country, at: &at };
     let mut values = ClientInput::default();
@@ -23,21 +21,14 @@ pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> R
     rules::check_name(&context, &values, &mut tx.faults);
     tx.valid()?;
 
-    let account = tx.account();
-    let id = tx.id();
+    refuse_taken(tx, role, &values).await?;
+    let debtor_number = match role {
+        Role::Client => rules::debtor_number(tx.number(store::DEBTORS).await?),
+        Role::Supplier => String::new(),
+    };
     let now = tx.now();
-    let debtor = match (role, tx.number_ahead()) {
-        (Role::Supplier, _) => Debtor::None,
-        (Role::Client, Some(number)) => Debtor::Number(number),
-        (Role::Client, None) => {
-            tx.wait_for_counter(store::DEBTORS).await;
-            Debtor::Next
-        }
-    };
-    let Some(debtor_number) = store::insert(tx.db(), account, role, id, &values, &debtor, now).await? else {
-        return Err(Error::ExternalIdTaken { holder: find_holder(tx, role, &values).await? });
-    };
-    let record = Record { id, version: 1, values, debtor_number, created_at: now, updated_at: now };
+    let record = Record { id: tx.id(), version: 1, values, debtor_number, created_at: now, updated_at: now };
+    tx.write_last(store::insert(account, role, &record))?;
     tx.count(role.list(), now, 1);
     tx.count(role.list_of(record.values.r#type()), now, 1);
     events::created(tx, role, &record);
@@ -47,7 +38,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> R
 /// Changes the fields that the mask names; without a mask, all fields. An update that changes no value stores nothing
 /// and emits no event.
 pub(super) async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     role: Role,
     id: &str,
     given: ClientInput,
@@ -64,7 +55,7 @@ pub(super) async fn update(
         tx.faults.add(&at, Fault::NoField, "send at least one field of a supplier");
     }
 
-    let Some(mut record) = find_locked(tx, role, id).await? else {
+    let Some(mut record) = find(tx, role, id).await? else {
         // Faults of the body are reported before an id that does not exist, so the body is checked against an empty
         // record.
         let mut empty = ClientInput { country: context.default_country.to_owned(), ..ClientInput::default() };
@@ -80,18 +71,13 @@ pub(super) async fn update(
         return Ok(record.into());
     }
 
-    // The holder is looked up before the update: once the unique index has refused the update, the transaction has
-    // failed and the holder could not be named. Of two concurrent updates the index still refuses the second.
-    if changed.contains(&"external_id")
-        && let Some(holder) = find_holder(tx, role, &record.values).await?
-    {
-        return Err(Error::ExternalIdTaken { holder: Some(holder) });
-    }
     let account = tx.account();
-    let now = tx.now();
-    store::update(tx.db(), account, role, record.id, &record.values, now).await?;
+    if changed.contains(&"external_id") {
+        refuse_taken(tx, role, &record.values).await?;
+    }
     record.version += 1;
-    record.updated_at = now;
+    record.updated_at = tx.now();
+    tx.write_last(store::update(account, role, &record))?;
     if changed.contains(&"type") {
         // Counters are kept by the day of creation, so both changes belong to that day.
         tx.count(role.list_of(old_type), record.created_at, -1);
@@ -102,26 +88,32 @@ pub(super) async fn update(
 }
 
 /// Records a created or changed record in the log, and returns it as the answer shows it.
-fn record_change(tx: &mut Tx<'_>, role: Role, record: Record) -> Relation {
+fn record_change(tx: &mut Plan<'_>, role: Role, record: Record) -> Relation {
     let id = record.id;
     let relation = Relation::from(record);
     tx.changed(role.name(), id, &relation);
     relation
 }
 
-async fn find_locked(tx: &mut Tx<'_>, role: Role, id: &str) -> Result<Option<Record>, Error> {
+/// Finds a record that is about to change, with a lock if the transaction is open.
+async fn find(tx: &mut LazyTx<'_>, role: Role, id: &str) -> Result<Option<Record>, Error> {
     let account = tx.account();
-    match id::parse(id) {
-        Some(id) => store::find_locked(tx.db(), account, role, id).await,
-        None => Ok(None),
+    let Some(id) = id::parse(id) else { return Ok(None) };
+    match tx.opened() {
+        Some(connection) => store::find_locked(connection, account, role, id).await,
+        None => tx.read(async |connection| store::find(connection, account, role, id).await).await,
     }
 }
 
-/// The id of the record that has the external id of these values.
-async fn find_holder(tx: &mut Tx<'_>, role: Role, values: &ClientInput) -> Result<Option<Uuid>, Error> {
-    let account = tx.account();
-    let holder = store::find_by_external_id(tx.db(), account, role, &values.external_id).await?;
-    Ok(holder.map(|record| record.id))
+/// Fails if another record has the external id of these values. Without an open transaction the unique index tells that
+/// there is one, and the operation runs again, with a transaction; a failed one could not name the holder.
+async fn refuse_taken(tx: &mut LazyTx<'_>, role: Role, values: &ClientInput) -> Result<(), Error> {
+    let (account, external_id) = (tx.account(), &values.external_id);
+    let Some(connection) = tx.opened().filter(|_| !external_id.is_empty()) else { return Ok(()) };
+    match store::find_by_external_id(connection, account, role, external_id).await? {
+        Some(holder) => Err(Error::ExternalIdTaken { holder: holder.id }),
+        None => Ok(()),
+    }
 }
 
 /// Shows the records of a list with these ids.

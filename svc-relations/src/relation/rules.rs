@@ -125,6 +125,11 @@ fn formatted(values: &mut ClientInput) -> [Formatted<'_>; 7] {
     ]
 }
 
+/// A debtor number as clients have it.
+pub(super) fn debtor_number(number: i64) -> String {
+    format!("D-{number:05}")
+}
+
 /// The text that a search looks through, in lower case; the store appends the debtor number. Line breaks keep a search
 /// term from matching across two values.
 pub(super) fn search_text(values: &ClientInput) -> String {

@@ -181,3 +181,9 @@ fn a_search_looks_through_names_email_and_city() {
     };
     assert_eq!(search_text(&values), "bakery\nsanne évé\ns@x.nl\ngent\n");
 }
+
+#[test]
+fn a_debtor_number_has_five_digits_or_more() {
+    assert_eq!(debtor_number(1), "D-00001");
+    assert_eq!(debtor_number(123_456), "D-123456");
+}

@@ -4,12 +4,11 @@ use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
-use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use proto::relations::{ClientInput, RelationType};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{FromRow, PgConnection, Postgres, Row};
+use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{Record, Role, rules};
@@ -164,85 +163,32 @@ pub(super) async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-/// The insert of a record whose debtor number comes from the one row of `number`. It inserts nothing when another record
-/// has the external id.
-macro_rules! insert {
-    ($number:literal) => {
-        concat!(
-            "with number as (",
-            $number,
-            ") insert into relations.relation (account_id, role, id, type, company_name, firstname, lastname, email, \
-             phone, address, zipcode, city, country, company_registration_number, vat_number, website, iban, \
-             bank_account_name, bic, external_id, payment_term, quote_expiration_days, email_invoices, \
-             email_reminders, mail_salutation, search_text, created_at, updated_at, version, debtor_number) \
-             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-             $22, $23, $24, $25, $26 || lower(debtor_number), $27, $27, 1, debtor_number \
-             from (select case when value is null then '' else 'D-' || lpad(value::text, greatest(5, \
-             length(value::text)), '0') end as debtor_number from number) numbered \
-             on conflict (account_id, role, external_id) where external_id <> '' do nothing \
-             returning debtor_number"
-        )
-    };
-}
-
 /// The counter of debtor numbers.
 pub(super) const DEBTORS: &str = "debtor";
 
-/// The counter's row stays locked until the transaction ends, so a create runs this as late as it can.
-const INSERT_WITH_NEXT: &str = insert!(
-    "insert into counter (account_id, name, value) values ($1, $28, 1) \
-     on conflict (account_id, name) do update set value = counter.value + 1 returning value"
-);
-
-const INSERT_WITH_GIVEN: &str = insert!("select $28::bigint as value");
-
-/// The debtor number of a new record.
-pub(super) enum Debtor {
-    /// The next of the account.
-    Next,
-    Number(i64),
-    /// A supplier has none.
-    None,
+/// The insert of a record. The unique index refuses it when another record has the external id.
+pub(super) fn insert(account: AccountId, role: Role, record: &Record) -> Query<'_, Postgres, PgArguments> {
+    let sql = "insert into relations.relation (account_id, role, id, type, company_name, firstname, lastname, email, \
+               phone, address, zipcode, city, country, company_registration_number, vat_number, website, iban, \
+               bank_account_name, bic, external_id, payment_term, quote_expiration_days, email_invoices, \
+               email_reminders, mail_salutation, search_text, updated_at, created_at, version, debtor_number) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
+               $22, $23, $24, $25, $26 || lower($28), $27, $27, 1, $28)";
+    bind(sqlx::query(sql), account, role, record).bind(&record.debtor_number)
 }
 
-/// Inserts a record and returns its debtor number, or `None` when another record has its external id.
-pub(super) async fn insert(
-    connection: &mut PgConnection,
-    account: AccountId,
-    role: Role,
-    id: Uuid,
-    values: &ClientInput,
-    debtor: &Debtor,
-    now: DateTime<Utc>,
-) -> Result<Option<String>, Error> {
-    let bind = |query| bind(query, account, role, id, values, now);
-    let insert = match debtor {
-        Debtor::Next => bind(sqlx::query(INSERT_WITH_NEXT)).bind(DEBTORS),
-        Debtor::Number(number) => bind(sqlx::query(INSERT_WITH_GIVEN)).bind(Some(number)),
-        Debtor::None => bind(sqlx::query(INSERT_WITH_GIVEN)).bind(None::<i64>),
-    };
-    let row = insert.fetch_optional(connection).await?;
-    Ok(row.map(|row| row.try_get("debtor_number")).transpose()?)
-}
-
-/// Stores the values of a changed record as its next version.
-pub(super) async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    role: Role,
-    id: Uuid,
-    values: &ClientInput,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
+/// Stores the values of a changed record. Fails if its row does not have the version before, or if another record has the
+/// external id.
+pub(super) fn update(account: AccountId, role: Role, record: &Record) -> Query<'_, Postgres, PgArguments> {
     let sql = "update relations.relation set type = $4, company_name = $5, firstname = $6, lastname = $7, email = $8, \
                phone = $9, address = $10, zipcode = $11, city = $12, country = $13, \
                company_registration_number = $14, vat_number = $15, website = $16, iban = $17, \
                bank_account_name = $18, bic = $19, external_id = $20, payment_term = $21, \
                quote_expiration_days = $22, email_invoices = $23, email_reminders = $24, mail_salutation = $25, \
-               search_text = $26 || lower(debtor_number), updated_at = $27, version = version + 1 \
+               search_text = $26 || lower(debtor_number), updated_at = $27, \
+               version = case when version = $28::bigint - 1 then $28 end \
                where account_id = $1 and role = $2 and id = $3";
-    bind(sqlx::query(sql), account, role, id, values, now).execute(connection).await?;
-    Ok(())
+    bind(sqlx::query(sql), account, role, record).bind(record.version)
 }
 
 /// Binds the parameters that insert and update share: $1 to $27.
@@ -250,14 +196,13 @@ fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
     role: Role,
-    id: Uuid,
-    values: &'q ClientInput,
-    now: DateTime<Utc>,
+    record: &'q Record,
 ) -> Query<'q, Postgres, PgArguments> {
+    let values = &record.values;
     query
         .bind(account)
         .bind(role.name())
-        .bind(id)
+        .bind(record.id)
         .bind(relation_type::name(values.r#type()))
         .bind(&values.company_name)
         .bind(&values.firstname)
@@ -281,5 +226,5 @@ fn bind<'q>(
         .bind(&values.email_reminders)
         .bind(&values.mail_salutation)
         .bind(rules::search_text(values))
-        .bind(now)
+        .bind(record.updated_at)
 }

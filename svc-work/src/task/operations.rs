@@ -2,8 +2,8 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
-use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
+use chassis_data::{LazyTx, Plan, Tx};
 use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
         created_at: now,
         updated_at: now,
     };
-    store::insert(tx.db(), account, &record).await?;
+    tx.write_last(store::insert(account, &record))?;
     tx.count(LIST, now, 1);
     record_change(tx, &record);
     Ok(record)
@@ -44,17 +44,14 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
 
 /// Changes what the mask names; without a mask, everything. An update that changes no value stores nothing.
 pub(super) async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     id: &str,
     given: &TaskPatch,
     named: UpdateMask<'_>,
 ) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
-    let found = match id::parse(id) {
-        Some(id) => store::find_locked(tx.db(), account, id).await?,
-        None => None,
-    };
+    let found = find(tx, id).await?;
     let current = found.as_ref().map(|record| record.values.clone());
     let mut values = current.unwrap_or_else(|| rules::create(&TaskInput::default()));
     rules::change(named, given, &mut values, &mut tx.faults);
@@ -68,7 +65,7 @@ pub(super) async fn update(
     record.values = values;
     record.version += 1;
     record.updated_at = tx.now();
-    store::update(tx.db(), account, &record).await?;
+    tx.write_last(store::update(account, &record))?;
     record_change(tx, &record);
     Ok(record)
 }
@@ -85,19 +82,31 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Completes a task or opens it again. A repetition keeps the version and the times of the first call.
-pub(super) async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
+pub(super) async fn set_completed(tx: &mut LazyTx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
-    let now = tx.now();
-    let id = id::parse(id).ok_or(NOT_FOUND)?;
-    if let Some(changed) = store::set_completed(tx.db(), account, id, completed, now).await? {
-        record_change(tx, &changed);
-        return Ok(changed);
+    let mut record = find(tx, id).await?.ok_or(NOT_FOUND)?;
+    if record.completed_at.is_some() == completed {
+        tx.unaudited("it is as it was");
+        return Ok(record);
     }
-    let record = store::find(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.unaudited("it is as it was");
+    record.version += 1;
+    record.updated_at = tx.now();
+    record.completed_at = completed.then_some(record.updated_at);
+    tx.write_last(store::update(account, &record))?;
+    record_change(tx, &record);
     Ok(record)
+}
+
+/// Finds a task that is about to change, with a lock if the transaction is open.
+async fn find(tx: &mut LazyTx<'_>, id: &str) -> Result<Option<Record>, Error> {
+    let account = tx.account();
+    let Some(id) = id::parse(id) else { return Ok(None) };
+    match tx.opened() {
+        Some(connection) => store::find_locked(connection, account, id).await,
+        None => tx.read(async |connection| store::find(connection, account, id).await).await,
+    }
 }
 
 /// Removes the references of tasks to deals that were deleted.
@@ -114,7 +123,7 @@ pub(crate) async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), E
 }
 
 /// Records the current task in the log.
-fn record_change(tx: &mut Tx<'_>, record: &Record) {
+fn record_change(tx: &mut Plan<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Task::from(record.clone()));
 }
 

@@ -4,7 +4,7 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;
 use chassis_data::list::Selection;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{Lookup, References};
 use proto::At;
@@ -78,13 +78,13 @@ impl TaskService for Tasks {
         &self,
         request: Request<UpdateTaskRequest>,
     ) -> Result<Response<UpdateTaskResponse>, Status> {
-        let update = async |tx: &mut Tx<'_>, input: &UpdateTaskRequest| {
+        let update = async |tx: &mut LazyTx<'_>, input: &UpdateTaskRequest| {
             let given = input.task.clone().unwrap_or_default();
             let named = Mask::from(input.update_mask.as_ref());
             let record = operations::update(tx, &input.id, &given, named).await?;
             Ok::<_, Error>(UpdateTaskResponse { data: Some(record.into()) })
         };
-        self.db.write(Call::open(request)?, update).await
+        self.db.write_lazily(Call::open(request)?, update).await
     }
 
     async fn delete_task(
@@ -102,21 +102,21 @@ impl TaskService for Tasks {
         &self,
         request: Request<CompleteTaskRequest>,
     ) -> Result<Response<CompleteTaskResponse>, Status> {
-        let complete = async |tx: &mut Tx<'_>, input: &CompleteTaskRequest| {
+        let complete = async |tx: &mut LazyTx<'_>, input: &CompleteTaskRequest| {
             let record = operations::set_completed(tx, &input.id, true).await?;
             Ok::<_, Error>(CompleteTaskResponse { data: Some(record.into()) })
         };
-        self.db.write(Call::open(request)?, complete).await
+        self.db.write_lazily(Call::open(request)?, complete).await
     }
 
     async fn reopen_task(
         &self,
         request: Request<ReopenTaskRequest>,
     ) -> Result<Response<ReopenTaskResponse>, Status> {
-        let reopen = async |tx: &mut Tx<'_>, input: &ReopenTaskRequest| {
+        let reopen = async |tx: &mut LazyTx<'_>, input: &ReopenTaskRequest| {
             let record = operations::set_completed(tx, &input.id, false).await?;
             Ok::<_, Error>(ReopenTaskResponse { data: Some(record.into()) })
         };
-        self.db.write(Call::open(request)?, reopen).await
+        self.db.write_lazily(Call::open(request)?, reopen).await
     }
 }

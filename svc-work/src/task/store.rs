@@ -7,12 +7,15 @@ use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
-use sqlx::postgres::PgRow;
-use sqlx::{FromRow, PgConnection};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 use crate::error::Error;
+
+type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 macro_rules! columns {
     ($notes:literal) => {
@@ -104,11 +107,7 @@ pub(super) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub(super) async fn insert(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub(super) fn insert(account: AccountId, record: &Record) -> Statement<'_> {
     let values = &record.values;
     let related = record.related;
     let deadline = DeadlineColumns::from(values.deadline);
@@ -130,21 +129,16 @@ pub(super) async fn insert(
     .bind(related.deal)
     .bind(record.created_at)
     .bind(record.version)
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
-pub(super) async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+/// Stores the values of a changed task. Fails if its row does not have the version before.
+pub(super) fn update(account: AccountId, record: &Record) -> Statement<'_> {
     let values = &record.values;
     let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
         "update work.task set title = $3, category = $4, notes = $5, deadline_on = $6, deadline_at = $7, \
-         duration_minutes = $8, updated_at = $9, version = $10 where account_id = $1 and id = $2",
+         duration_minutes = $8, completed_at = $9, updated_at = $10, \
+         version = case when version = $11::bigint - 1 then $11 end where account_id = $1 and id = $2",
     )
     .bind(account)
     .bind(record.id)
@@ -154,11 +148,9 @@ pub(super) async fn update(
     .bind(deadline.on)
     .bind(deadline.at)
     .bind(values.duration)
+    .bind(record.completed_at)
     .bind(record.updated_at)
     .bind(record.version)
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
 /// Removes the references of tasks to these deals. Returns the changed tasks.
@@ -174,28 +166,6 @@ pub(super) async fn clear_deals(
         columns!("notes")
     );
     Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
-}
-
-/// Completes a task or opens it again. Returns the changed task; `None` when it has that state already or does not exist.
-pub(super) async fn set_completed(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    completed: bool,
-    now: DateTime<Utc>,
-) -> Result<Option<Record>, Error> {
-    let sql = concat!(
-        "update work.task set completed_at = case when $3 then $4::timestamptz end, version = version + 1, updated_at = $4 \
-         where account_id = $1 and id = $2 and (completed_at is not null) <> $3 returning ",
-        columns!("notes")
-    );
-    Ok(sqlx::query_as(sql)
-        .bind(account)
-        .bind(id)
-        .bind(completed)
-        .bind(now)
-        .fetch_optional(connection)
-        .await?)
 }
 
 /// Removes a task. Returns when it was created.

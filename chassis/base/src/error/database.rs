@@ -46,6 +46,16 @@ pub fn violated_constraint(error: &sqlx::Error) -> Option<&str> {
     node::violated_constraint(error.as_database_error()?)
 }
 
+/// Whether a constraint of the schema refused the statement.
+pub fn is_integrity_violation(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code.starts_with("23")))
+}
+
+/// Whether another row has a value that must be unique.
+pub fn is_unique_violation(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
 /// Whether the database is unreachable or full, as opposed to a faulty statement.
 pub(super) fn is_unreachable(error: &sqlx::Error) -> bool {
     match error {

@@ -42,9 +42,13 @@ pub(crate) async fn refuse_unaudited(
         return Ok(());
     }
     changed.sort_unstable();
-    Err(Error::Internal(format!(
-        "{method} changed {} without an entry in the log: call tx.changed, tx.removed or tx.unaudited, or \
-         comment the table as `unaudited: why`",
-        changed.join(", ")
-    )))
+    Err(unaudited(method, &changed.join(", ")))
+}
+
+/// The error of a method that changed something without an entry.
+pub(crate) fn unaudited(method: &str, changed: &str) -> Error {
+    Error::Internal(format!(
+        "{method} changed {changed} without an entry in the log: call tx.changed, tx.removed or tx.unaudited, or \
+         comment the table as `unaudited: why`"
+    ))
 }

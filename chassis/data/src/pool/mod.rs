@@ -19,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgQueryResult};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres};
 use tokio::sync::Semaphore;
 
 use idle::Idle;
@@ -96,6 +97,11 @@ impl Pool {
             }
         })
         .await
+    }
+
+    /// Takes a connection for one statement that commits by itself.
+    pub(crate) async fn single(&self, purpose: Purpose) -> Result<Single, sqlx::Error> {
+        Ok(Single(measured(self.borrow(purpose)).await?))
     }
 
     async fn borrow(&self, purpose: Purpose) -> Result<Borrowed, sqlx::Error> {
@@ -181,6 +187,26 @@ impl Borrowed {
         drop(permit);
     }
 
+    /// Returns the connection after a statement that has committed, or not.
+    fn committed(mut self, answer: Result<PgQueryResult, sqlx::Error>) -> Result<PgQueryResult, CommitError> {
+        match answer {
+            Ok(result) => {
+                self.session.proven();
+                self.give_back();
+                Ok(result)
+            }
+            Err(error @ sqlx::Error::Database(_)) if !is_lost(&error) => {
+                // Dropped as a read connection, it is inspected and then reused.
+                drop(Connection(Some(self)));
+                Err(CommitError::Refused(error))
+            }
+            Err(error) => {
+                self.return_checked(&Found::Lost);
+                Err(CommitError::Unknown(error))
+            }
+        }
+    }
+
     fn return_checked(self, found: &Found) {
         match found {
             Found::Clean => self.give_back(),
@@ -259,31 +285,36 @@ impl DerefMut for Connection {
     }
 }
 
+/// A connection for one statement that commits by itself. Dropping it closes the connection.
+pub(crate) struct Single(Borrowed);
+
+impl Single {
+    pub(crate) async fn execute(
+        mut self,
+        statement: Query<'_, Postgres, PgArguments>,
+    ) -> Result<PgQueryResult, CommitError> {
+        // If the caller is cancelled here, the connection is closed and not reused.
+        let answer = statement.execute(&mut self.0.session.connection).await;
+        self.0.committed(answer)
+    }
+}
+
 /// An open transaction. Dropping it closes its connection, and the server rolls it back.
 pub(crate) struct Transaction(Option<Borrowed>);
 
 impl Transaction {
+    pub(crate) const NOT_BEGUN: Self = Self(None);
+
+    pub(crate) fn is_begun(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(crate) async fn commit(mut self) -> Result<(), CommitError> {
         let Some(borrowed) = &mut self.0 else { return Ok(()) };
         // If the caller is cancelled here, the connection is still in `self`: it is closed and not reused.
         let committed = sqlx::raw_sql("COMMIT").execute(&mut borrowed.session.connection).await;
-        let Some(mut borrowed) = self.0.take() else { return Ok(()) };
-        match committed {
-            Ok(_) => {
-                borrowed.session.proven();
-                borrowed.give_back();
-                Ok(())
-            }
-            Err(error @ sqlx::Error::Database(_)) if !is_lost(&error) => {
-                // Dropped as a read connection, it is inspected and then reused.
-                drop(Connection(Some(borrowed)));
-                Err(CommitError::Refused(error))
-            }
-            Err(error) => {
-                borrowed.return_checked(&Found::Lost);
-                Err(CommitError::Unknown(error))
-            }
-        }
+        let Some(borrowed) = self.0.take() else { return Ok(()) };
+        borrowed.committed(committed).map(|_| ())
     }
 
     /// Rolls back in the background. All statements must have been answered.
@@ -303,7 +334,7 @@ impl Deref for Transaction {
     fn deref(&self) -> &PgConnection {
         match &self.0 {
             Some(borrowed) => &borrowed.session.connection,
-            None => unreachable!("a transaction is taken out only at its end"),
+            None => unreachable!("no statement runs before the beginning or after the end of a transaction"),
         }
     }
 }
@@ -312,7 +343,7 @@ impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match &mut self.0 {
             Some(borrowed) => &mut borrowed.session.connection,
-            None => unreachable!("a transaction is taken out only at its end"),
+            None => unreachable!("no statement runs before the beginning or after the end of a transaction"),
         }
     }
 }

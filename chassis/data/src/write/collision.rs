@@ -37,7 +37,7 @@ impl Db {
         let input = Collided { records: records.clone(), refused };
         let operation = Of { input: &input, function: &relog };
         match self
-            .attempt(account, Origin::Service, &operation, &super::run::nothing, &Collision::default())
+            .attempt(account, Origin::Service, &operation, &super::run::nothing, &Collision::default(), true)
             .await
         {
             // Somebody else changes them right now; the write finds out.

@@ -4,18 +4,26 @@
 //! [`Db::record`](crate::Db::record) stores what the service itself has found. Nothing else opens a write
 //! transaction.
 //!
-//! [`tx`] is the transaction as operations use it, [`run`] begins transactions and repeats those that lost a race, and
-//! [`finish`] ends them with one [`statement`]. [`precondition`] refuses a write whose caller knows an older version of the
-//! record, [`rehearsal`] undoes one that is only tried, [`collision`] mends versions that the log has already. Round trips
-//! besides the operation's own statements: begin, fence (background work), finish (one statement for log entries, totals
-//! and the key with its response; skipped if there is none of these), commit; two look-ups with `If-Match`; one for the key
-//! of a call that fails; one for a number that is taken before the transaction ([`numbers`]). Then the account's background
-//! work is woken, without a round trip if the process has workers.
+//! [`plan`] is what is known about a write without the database, [`tx`] the open transaction as operations use it, [`lazy`] a
+//! write that opens a transaction only if it needs one. [`run`] runs operations, and repeats those that lost a race;
+//! [`finish`] ends them with one [`statement`], whose values [`last`] collects. [`precondition`] refuses a write whose caller
+//! knows an older version of the record, [`rehearsal`] undoes one that is only tried, [`collision`] mends versions that the
+//! log has already.
+//!
+//! Round trips besides the operation's own statements: begin, fence (background work), finish (one statement for log entries,
+//! totals, the key with its response, and a row that the operation leaves to it; skipped if there is none of these), commit.
+//! A lazy write makes only the one of its last statement, and those of a transaction if that is refused. Besides: two
+//! look-ups with `If-Match`; one for the key of a call that fails; one for the numbers of calls that run at the same time
+//! ([`numbers`]). Then the account's background work is woken, without a round trip if the process has workers.
 
 mod collision;
+mod deferred;
 mod finish;
+mod last;
+mod lazy;
 mod numbers;
 mod operation;
+mod plan;
 mod precondition;
 mod rehearsal;
 mod run;
@@ -23,6 +31,8 @@ mod statement;
 mod turn;
 mod tx;
 
+pub use lazy::LazyTx;
 pub(crate) use numbers::Numbers;
+pub use plan::Plan;
 pub(crate) use turn::Turns;
 pub use tx::Tx;

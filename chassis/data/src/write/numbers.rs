@@ -1,9 +1,11 @@
-//! Numbers that are taken before the transaction that uses them, from counters that may have gaps.
+//! Numbers of counters that may have gaps, where they come from for a call that needs one.
 //!
 //! A counter that a transaction advances is locked until that transaction ends: those of an account run one after the other,
-//! and each pays for its own commit. So while several calls want numbers of a counter, they get them before they begin, and
-//! one short statement takes numbers for all that wait. A call that is alone takes its number within its transaction, which
-//! costs no round trip of its own and leaves no gap if it fails.
+//! and each pays for its own commit. So while several calls want numbers of a counter, they get them before they write, and
+//! one short statement takes numbers for all that wait. A call that is alone takes its number together with what it writes,
+//! which leaves no gap if it fails. Its last statement can do that, because the call knows beforehand which number it will get:
+//! the one after the last that this process has seen, or after the last in the database where other processes take numbers
+//! too. Should it be wrong, the statement fails, and the call takes its number in a transaction.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +15,9 @@ use chassis_base::{AccountId, Error};
 use super::turn::{Counter, MAX_WAIT};
 use crate::db::Db;
 use crate::numbering;
+
+/// How many counters are remembered that nobody wants a number of.
+const MAX_REMEMBERED: usize = 10_000;
 
 /// The calls of this process that want numbers, by counter.
 #[derive(Default)]
@@ -26,6 +31,26 @@ struct Demand {
     waiting: usize,
     /// Numbers that were taken for those that wait.
     taken: VecDeque<i64>,
+    /// The last number that is known to be taken.
+    last: Option<i64>,
+    /// Whether another process has taken numbers since this one did before.
+    is_shared: bool,
+}
+
+/// The number of a call.
+pub(super) enum Number {
+    /// It is taken.
+    Taken(i64),
+    /// It is probably this one, but not taken yet.
+    Expected(i64),
+}
+
+impl Demand {
+    /// The next number is this one.
+    fn comes(&mut self, next: i64) {
+        self.is_shared = self.last.is_some_and(|last| last + 1 != next);
+        self.last = Some(next);
+    }
 }
 
 /// A call that wants a number. Others see that it is under way until this is dropped.
@@ -33,37 +58,70 @@ pub(super) struct Applicant<'a> {
     db: &'a Db,
     counter: Counter,
     waits: bool,
+    /// The number that it expects to take.
+    expected: Option<i64>,
 }
 
 impl<'a> Applicant<'a> {
     pub(super) fn new(db: &'a Db, account: AccountId, counter: &str) -> Self {
-        let applicant = Self { db, counter: (account, counter.to_owned()), waits: false };
+        let applicant = Self { db, counter: (account, counter.to_owned()), waits: false, expected: None };
         applicant.with_demand(|demand| demand.calls += 1);
         applicant
     }
 
-    /// A number, or `None` if the call is alone and takes it within its transaction.
-    pub(super) async fn number(&mut self) -> Result<Option<i64>, Error> {
-        self.waits = self.with_demand(|demand| {
-            let is_alone = demand.calls == 1;
-            demand.waiting += usize::from(!is_alone);
-            !is_alone
-        });
-        if !self.waits {
-            return Ok(None);
+    pub(super) async fn number(&mut self) -> Result<Number, Error> {
+        let is_alone = self.with_demand(|demand| demand.calls == 1);
+        if is_alone {
+            let number = self.expect().await?;
+            return Ok(Number::Expected(number));
         }
+        self.waits = true;
+        self.with_demand(|demand| demand.waiting += 1);
         // Not the turn of transactions, which wait for it with a connection: this waits for a connection in its turn.
         let (account, counter) = self.counter.clone();
         let _turn = self.db.turns.wait((account, format!("{counter}/ahead")), MAX_WAIT).await;
         if let Some(number) = self.pick() {
-            return Ok(Some(number));
+            return Ok(Number::Taken(number));
         }
         let wanted = self.with_demand(|demand| i64::try_from(demand.waiting).unwrap_or(1));
         let advance =
             async |connection: &mut _| numbering::advance(connection, account, &counter, wanted).await;
         let last = self.db.autocommit(advance).await?;
-        self.with_demand(|demand| demand.taken.extend(last - wanted + 1..=last));
-        Ok(self.pick())
+        let own = self.with_demand(|demand| {
+            let first = last - wanted + 1;
+            demand.comes(first);
+            demand.last = Some(last);
+            demand.waiting -= 1;
+            demand.taken.extend(first + 1..=last);
+            first
+        });
+        self.waits = false;
+        Ok(Number::Taken(own))
+    }
+
+    /// The number after the last one.
+    async fn expect(&mut self) -> Result<i64, Error> {
+        let known = self.with_demand(|demand| demand.last.filter(|_| !demand.is_shared));
+        let last = if let Some(last) = known {
+            last
+        } else {
+            let (account, counter) = &self.counter;
+            let find = async |connection: &mut _| numbering::last(connection, *account, counter).await;
+            self.db.read(find).await?
+        };
+        self.with_demand(|demand| demand.comes(last + 1));
+        self.expected = Some(last + 1);
+        Ok(last + 1)
+    }
+
+    /// The call has taken this number in its transaction.
+    pub(super) fn took(&self, number: i64) {
+        self.with_demand(|demand| demand.comes(number));
+    }
+
+    /// The call has taken the number that it expected.
+    pub(super) fn was_right(&mut self) {
+        self.expected = None;
     }
 
     fn pick(&mut self) -> Option<i64> {
@@ -81,6 +139,9 @@ impl<'a> Applicant<'a> {
         if let Some(demand) = demands.get_mut(&self.counter) {
             return change(demand);
         }
+        if demands.len() >= MAX_REMEMBERED {
+            demands.retain(|_, demand| demand.calls > 0);
+        }
         change(demands.entry(self.counter.clone()).or_default())
     }
 }
@@ -91,9 +152,14 @@ impl Drop for Applicant<'_> {
         if let Some(demand) = demands.get_mut(&self.counter) {
             demand.calls -= 1;
             demand.waiting -= usize::from(self.waits);
+            if let Some(number) = self.expected
+                && demand.last == Some(number)
+            {
+                demand.last = Some(number - 1);
+            }
             if demand.calls == 0 {
                 // Numbers that were taken for calls that gave up are lost.
-                demands.remove(&self.counter);
+                demand.taken.clear();
             }
         }
     }

@@ -5,13 +5,14 @@ use std::ops::AsyncFn;
 
 use chassis_base::Error;
 
+use super::lazy::LazyTx;
 use super::tx::Tx;
 
 /// A function with its arguments, except the transaction.
 pub(super) trait Operation {
     type Answer;
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<Self::Answer, Error>;
+    async fn run(&self, tx: &mut LazyTx<'_>) -> Result<Self::Answer, Error>;
 }
 
 /// A function of one input.
@@ -27,6 +28,12 @@ pub(super) struct OfBoth<'a, I, P, F> {
     pub function: &'a F,
 }
 
+/// A function of one input that opens its transaction itself, if it needs one.
+pub(super) struct Lazily<'a, I, F> {
+    pub input: &'a I,
+    pub function: &'a F,
+}
+
 impl<I, T, E, F> Operation for Of<'_, I, F>
 where
     E: Into<Error>,
@@ -34,8 +41,8 @@ where
 {
     type Answer = T;
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<T, Error> {
-        (self.function)(tx, self.input).await.map_err(Into::into)
+    async fn run(&self, tx: &mut LazyTx<'_>) -> Result<T, Error> {
+        (self.function)(tx.open().await?, self.input).await.map_err(Into::into)
     }
 }
 
@@ -46,7 +53,19 @@ where
 {
     type Answer = T;
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<T, Error> {
-        (self.function)(tx, self.input, self.prepared).await.map_err(Into::into)
+    async fn run(&self, tx: &mut LazyTx<'_>) -> Result<T, Error> {
+        (self.function)(tx.open().await?, self.input, self.prepared).await.map_err(Into::into)
+    }
+}
+
+impl<I, T, E, F> Operation for Lazily<'_, I, F>
+where
+    E: Into<Error>,
+    F: AsyncFn(&mut LazyTx<'_>, &I) -> Result<T, E>,
+{
+    type Answer = T;
+
+    async fn run(&self, tx: &mut LazyTx<'_>) -> Result<T, Error> {
+        (self.function)(tx, self.input).await.map_err(Into::into)
     }
 }

@@ -6,18 +6,23 @@
 
 use chassis_base::Error;
 use proto::api::{Precondition, Problem};
+use sqlx::PgConnection;
 
-use super::tx::Tx;
+use super::plan::Plan;
 use crate::origin::Origin;
 
-impl Tx<'_> {
+impl<'a> Plan<'a> {
+    pub(super) fn precondition(&self) -> Option<&'a Precondition> {
+        match self.origin {
+            Origin::Call { context, .. } => context.precondition.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Fails if the call has a precondition and its record has another version. A record without an entry in the log
     /// has the version before the one that this transaction gives it; one that does not exist is the operation's matter.
-    pub(super) async fn check_precondition(&mut self) -> Result<(), Error> {
-        let Origin::Call { context, .. } = self.origin else { return Ok(()) };
-        let Some(Precondition { record_id, kinds, versions }) = context.precondition.as_deref() else {
-            return Ok(());
-        };
+    pub(super) async fn check_precondition(&self, connection: &mut PgConnection) -> Result<(), Error> {
+        let Some(Precondition { record_id, kinds, versions }) = self.precondition() else { return Ok(()) };
         let latest: Option<(i64, String)> = sqlx::query_as(
             "select version, change from log
              where account_id = $1 and record_id = $2 and kind = any($3::text[]) and change is not null and version > 0
@@ -26,7 +31,7 @@ impl Tx<'_> {
         .bind(self.account.id)
         .bind(record_id)
         .bind(kinds)
-        .fetch_optional(&mut *self.connection)
+        .fetch_optional(connection)
         .await?;
         let present = match latest {
             Some((_, change)) if change == "deleted" => return Ok(()),

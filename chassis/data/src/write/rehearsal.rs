@@ -6,6 +6,7 @@ use proto::api::rehearsal::{Change, Event};
 use uuid::Uuid;
 
 use super::finish::{Kept, finish};
+use super::plan::Plan;
 use super::tx::Tx;
 
 /// How many changes and events are named. They travel in a header.
@@ -24,14 +25,14 @@ impl Tx<'_> {
     pub(super) async fn undo<T>(
         mut self,
         outcome: Result<T, Error>,
-        kept: &impl Fn(&mut Tx<'_>, &T) -> Kept,
+        kept: &impl Fn(&mut Plan<'_>, &T) -> Kept,
     ) -> Result<(T, Rehearsal), Error> {
         let rehearsed = async {
             let answer = outcome?;
             self.valid()?;
             // An answer may stand for the change that an operation does not report.
             let _ = kept(&mut self, &answer);
-            self.check_precondition().await?;
+            self.plan.check_precondition(&mut self.connection).await?;
             let ids = finish(&mut self, None).await?;
             let entries = self.entries(&ids).await?;
             Ok((answer, summary(entries)))

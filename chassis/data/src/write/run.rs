@@ -14,16 +14,15 @@ use tonic::{Response, Status};
 
 use super::collision::Collision;
 use super::finish::Kept;
-use super::numbers::Applicant;
-use super::operation::{Of, OfBoth, Operation};
+use super::lazy::LazyTx;
+use super::operation::{Lazily, Of, OfBoth, Operation};
+use super::plan::Plan;
 use super::tx::Tx;
 use crate::db::Db;
 use crate::idempotency::{self, fingerprint};
 use crate::lease::Lease;
 use crate::log::changes::{self, Changes};
-use crate::log::check;
 use crate::origin::Origin;
-use crate::pool::Purpose;
 use crate::totals::Totals;
 
 /// How often a transaction is run in total when it loses races (serialisation failure, deadlock).
@@ -49,29 +48,19 @@ impl Db {
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
         let operation = Of { input: &call.input, function: &operation };
-        self.call(&call, None, &operation).await
+        self.call(&call, &operation).await
     }
 
-    /// Like [`write`](Self::write), for an operation whose record gets a number of a counter that may have gaps. While several
-    /// calls want one, it is taken before the transaction; the operation asks for it with [`Tx::number_ahead`].
-    pub async fn write_numbered<R, T, E, F>(
-        &self,
-        call: Call<R>,
-        counter: &str,
-        operation: F,
-    ) -> Result<Response<T>, Status>
+    /// Like [`write`](Self::write), for an operation that opens a transaction only if it needs one; see [`LazyTx`].
+    pub async fn write_lazily<R, T, E, F>(&self, call: Call<R>, operation: F) -> Result<Response<T>, Status>
     where
         R: Message,
         T: Message + Default,
         E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+        F: AsyncFn(&mut LazyTx<'_>, &R) -> Result<T, E>,
     {
-        let mut applicant = Applicant::new(self, call.context.account_id(), counter);
-        // What is undone must not take a number, and what has faults needs none.
-        let needs_none = call.context.dry_run || !call.faults.is_empty();
-        let number = if needs_none { None } else { applicant.number().await? };
-        let operation = Of { input: &call.input, function: &operation };
-        self.call(&call, number, &operation).await
+        let operation = Lazily { input: &call.input, function: &operation };
+        self.call(&call, &operation).await
     }
 
     /// Like [`write`](Self::write), for an operation that also needs values that were looked up before.
@@ -88,28 +77,23 @@ impl Db {
         F: AsyncFn(&mut Tx<'_>, &R, &P) -> Result<T, E>,
     {
         let operation = OfBoth { input: &call.input, prepared: &prepared, function: &operation };
-        self.call(&call, None, &operation).await
+        self.call(&call, &operation).await
     }
 
-    async fn call<R, O>(
-        &self,
-        call: &Call<R>,
-        number: Option<i64>,
-        operation: &O,
-    ) -> Result<Response<O::Answer>, Status>
+    async fn call<R, O>(&self, call: &Call<R>, operation: &O) -> Result<Response<O::Answer>, Status>
     where
         R: Message,
         O: Operation<Answer: Message + Default>,
     {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(input, &context.carried));
-        let origin = Origin::Call { context, faults, fingerprint: fingerprint.as_ref(), number };
-        let kept = |tx: &mut Tx<'_>, answer: &O::Answer| {
-            tx.changes.answered(context.rpc, answer);
-            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.changes.first());
+        let origin = Origin::Call { context, faults, fingerprint: fingerprint.as_ref() };
+        let kept = |plan: &mut Plan<'_>, answer: &O::Answer| {
+            plan.changes.answered(context.rpc, answer);
+            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), plan.changes.first());
             Kept {
                 response: fingerprint.as_ref().map(|_| stored()),
-                record: changes::record(context.rpc, answer).or_else(|| tx.changes.only()),
+                record: changes::record(context.rpc, answer).or_else(|| plan.changes.only()),
             }
         };
         match self.run(context.account(), origin, operation, kept).await? {
@@ -138,7 +122,7 @@ impl Db {
             return Ok(());
         }
         let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
-        let kept = |_: &mut Tx<'_>, (): &()| Kept { response: stored.clone(), record: None };
+        let kept = |_: &mut Plan<'_>, (): &()| Kept { response: stored.clone(), record: None };
         let operation = Of { input, function: &operation };
         self.run(context.account(), Origin::Amendment { context }, &operation, kept).await?.now()
     }
@@ -177,7 +161,7 @@ impl Db {
         account: &Account,
         origin: Origin<'_>,
         operation: &O,
-        kept: impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
+        kept: impl Fn(&mut Plan<'_>, &O::Answer) -> Kept,
     ) -> Result<Done<O::Answer>, Error> {
         // A dry run stores no key, and so would not notice that it is a repeat.
         if scope::is_dry_run()
@@ -187,7 +171,8 @@ impl Db {
         }
         let (mut attempt, collision) = (1, Collision::default());
         loop {
-            let error = match self.attempt(account, origin, operation, &kept, &collision).await {
+            let error = match self.attempt(account, origin, operation, &kept, &collision, attempt == 1).await
+            {
                 Err(error) => error,
                 done => return done,
             };
@@ -227,50 +212,42 @@ impl Db {
         }
     }
 
+    /// `is_first`: the write has not been tried yet.
     pub(super) async fn attempt<O: Operation>(
         &self,
         account: &Account,
         origin: Origin<'_>,
         operation: &O,
-        kept: &impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
+        kept: &impl Fn(&mut Plan<'_>, &O::Answer) -> Kept,
         collision: &Collision,
+        is_first: bool,
     ) -> Result<Done<O::Answer>, Error> {
-        let mut tx = self.begin(account, origin, collision).await?;
-        let begun = async {
-            tx.hold_lease().await?;
-            tx.check_precondition().await
+        let mut tx = LazyTx::new(self.plan(account, origin, collision)?);
+        let outcome = match tx.begin(is_first).await {
+            Ok(()) => operation.run(&mut tx).await,
+            Err(error) => Err(error),
         };
-        if let Err(error) = begun.await {
-            return tx.end(Err(error), Kept::default()).await;
-        }
-        let outcome = operation.run(&mut tx).await;
         if scope::is_dry_run() {
-            let (answer, rehearsal) = tx.undo(outcome, kept).await?;
+            let (answer, rehearsal) = tx.tx.undo(outcome, kept).await?;
             return Ok(Done::Undone(answer, rehearsal));
         }
         let kept = outcome.as_ref().map(|answer| kept(&mut tx, answer)).unwrap_or_default();
         tx.end(outcome, kept).await.map(Done::Now)
     }
 
-    async fn begin<'a>(
+    fn plan<'a>(
         &'a self,
         account: &'a Account,
         origin: Origin<'a>,
         collision: &Collision,
-    ) -> Result<Tx<'a>, Error> {
+    ) -> Result<Plan<'a>, Error> {
         let is_public = origin.call().is_some_and(|caller| caller.identity.is_public());
         if is_public && account.id.uuid().is_nil() {
             return Err(Error::Internal(
                 "a public call wrote before its link was resolved to an account".into(),
             ));
         }
-        let in_background = scope::current_task().is_some_and(|task| task.background);
-        let background = matches!(origin, Origin::Work { .. }) || in_background;
-        let purpose = Purpose { account: Some(account.id), background, writes: true };
-        let mut connection = self.pool.begin(purpose).await?;
-        let counts = check::counts(&mut connection).await?;
-        Ok(Tx {
-            connection,
+        Ok(Plan {
             account,
             origin,
             database: self,
@@ -285,19 +262,13 @@ impl Db {
             totals: Totals::default(),
             changes: Changes::default(),
             filed_under: None,
-            counts,
+            counts: None,
             collision: collision.clone(),
             turns: Vec::new(),
             expects_amendment: false,
+            deferred: None,
+            expected: None,
         })
-    }
-}
-
-impl Tx<'_> {
-    /// Proves that background work still has its lease, so that no other process does the same.
-    async fn hold_lease(&mut self) -> Result<(), Error> {
-        let Origin::Work { lease } = self.origin else { return Ok(()) };
-        lease.hold(&mut self.connection, self.account.id).await
     }
 }
 
@@ -312,7 +283,7 @@ impl<T> Done<T> {
 }
 
 /// For writes without a caller: there is no response to store.
-pub(super) fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
+pub(super) fn nothing<T>(_: &mut Plan<'_>, _: &T) -> Kept {
     Kept::default()
 }
 

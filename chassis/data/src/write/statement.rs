@@ -27,6 +27,8 @@ const ENTRY: [Column; 12] = [
 const TOTAL: [Column; 4] =
     [("list", "text"), ("bucket", "date"), ("slot", "smallint"), ("entries", "bigint")];
 
+const EXPECTED: usize = 3;
+
 /// The parameters that every entry shares: account, time, actor, request, method, and whether it gets a position.
 const SHARED_BY_ENTRIES: usize = 6;
 const SHARED_BY_TOTALS: usize = 1;
@@ -34,6 +36,10 @@ const SHARED_BY_TOTALS: usize = 1;
 /// Which parts the statement has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
+    /// How many parameters the statement has that the operation left to this one.
+    pub deferred: Option<usize>,
+    /// A number is taken from its counter.
+    pub number: bool,
     pub entries: Rows,
     pub totals: Rows,
     pub response: Option<Response>,
@@ -44,19 +50,33 @@ pub(super) struct Parts {
 pub(super) enum Response {
     /// With its key. Affects no row if the key was used.
     First,
+    /// With its key. Fails if the key was used, because nothing undoes the rest of the statement otherwise.
+    FirstOrFail,
     /// In place of the one that is stored.
     Amended,
 }
 
 impl Parts {
     pub(super) fn is_nothing(self) -> bool {
-        self.entries == Rows::None && self.totals == Rows::None && self.response.is_none()
+        self.deferred.is_none()
+            && !self.number
+            && self.entries == Rows::None
+            && self.totals == Rows::None
+            && self.response.is_none()
     }
 
-    /// The parameters are those of the parts that there are, in the order entries, totals, response. The rows that it
-    /// affects are those of the response.
-    pub(super) fn sql(self) -> String {
+    /// The parameters are those of the parts that there are, in the order deferred, number, entries, totals, response. The
+    /// rows that it affects are those of the response. `deferred` is the statement that the operation left to this one.
+    pub(super) fn sql(self, deferred: &str) -> String {
         let (mut with, mut bound) = (Vec::new(), 0);
+        if let Some(parameters) = self.deferred {
+            with.push(format!("deferred as ({deferred})"));
+            bound += parameters;
+        }
+        if self.number {
+            with.push(number_sql(bound));
+            bound += EXPECTED;
+        }
         if self.entries != Rows::None {
             with.push(entries_sql(self.entries, bound));
             bound += SHARED_BY_ENTRIES + ENTRY.len();
@@ -66,12 +86,25 @@ impl Parts {
             bound += SHARED_BY_TOTALS + TOTAL.len();
         }
         let last = match self.response {
-            Some(Response::First) => key_sql(bound),
+            Some(Response::First) => key_sql(bound, true),
+            Some(Response::FirstOrFail) => key_sql(bound, false),
             Some(Response::Amended) => amended_sql(bound),
             None => "select 1".to_owned(),
         };
         if with.is_empty() { last } else { format!("with {} {last}", with.join(", ")) }
     }
+}
+
+/// Takes a number, if it is the next one of its counter. If not, the value is null, and the statement fails.
+fn number_sql(bound: usize) -> String {
+    let [account, counter, number] = numbers::<EXPECTED>(bound);
+    format!(
+        "number as (
+            insert into counter (account_id, name, value) values (${account}::uuid, ${counter}::text, ${number}::bigint)
+            on conflict (account_id, name) do update
+                set value = case when counter.value = excluded.value - 1 then excluded.value end
+        )"
+    )
 }
 
 /// The version of an entry is one more than that of the record's last change. Two transactions that change a record at once
@@ -124,13 +157,18 @@ fn totals_sql(rows: Rows, bound: usize) -> String {
 }
 
 /// If another transaction has stored the key and is still open, this waits until that one has ended. A rollback or a crash
-/// frees the key. An expired one is taken over.
-fn key_sql(bound: usize) -> String {
+/// frees the key. An expired one may be taken over.
+fn key_sql(bound: usize, takes_over: bool) -> String {
     let [account, response, route, key, fingerprint, at, expired] = numbers(bound);
-    format!(
+    let insert = format!(
         "insert into idempotency (account_id, response, route, key, fingerprint, created_at)
-         values (${account}, ${response}, ${route}, ${key}, ${fingerprint}, ${at})
-         on conflict (account_id, route, key) do update
+         values (${account}, ${response}, ${route}, ${key}, ${fingerprint}, ${at})"
+    );
+    if !takes_over {
+        return insert;
+    }
+    format!(
+        "{insert} on conflict (account_id, route, key) do update
             set fingerprint = excluded.fingerprint, response = excluded.response, created_at = excluded.created_at
             where idempotency.created_at <= ${expired}"
     )
@@ -171,9 +209,9 @@ pub(super) fn bind_totals<'q>(query: Statement<'q>, columns: &'q Columns, rows: 
     bind(bind(bind(bind(query, lists, rows), buckets, rows), slots, rows), counts, rows)
 }
 
-/// The statement with these parts; its parameters are still to be bound.
-pub(super) fn prepare(sql: &str) -> Statement<'_> {
-    sqlx::query(AssertSqlSafe(sql))
+/// The statement with these parts, and the parameters of the deferred one; the others are still to be bound.
+pub(super) fn prepare<'q>(sql: String, arguments: PgArguments) -> Statement<'q> {
+    sqlx::query_with(AssertSqlSafe(sql), arguments)
 }
 
 #[cfg(test)]
@@ -191,10 +229,15 @@ mod tests {
         let mut connection = database.connect().await;
         sqlx::raw_sql("set search_path = bare, public").execute(&mut connection).await.unwrap();
         let all = [Rows::None, Rows::One, Rows::Several];
+        let responses = [None, Some(Response::First), Some(Response::FirstOrFail), Some(Response::Amended)];
         for (entries, totals) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
-            for response in [None, Some(Response::First), Some(Response::Amended)] {
-                let parts = Parts { entries, totals, response };
-                let prepared = (&mut connection).prepare(AssertSqlSafe(parts.sql()).into_sql_str()).await;
+            for (response, number, deferred) in responses
+                .into_iter()
+                .flat_map(|it| [(it, false, None), (it, true, None), (it, true, Some(1))])
+            {
+                let parts = Parts { deferred, number, entries, totals, response };
+                let sql = parts.sql("delete from counter where account_id = $1");
+                let prepared = (&mut connection).prepare(AssertSqlSafe(sql).into_sql_str()).await;
                 assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
             }
         }

@@ -1,6 +1,7 @@
 //! Tests of the database layer on real Postgres.
 
 mod audit;
+mod lazy;
 mod link;
 mod lists;
 mod log;

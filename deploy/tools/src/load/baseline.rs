@@ -16,8 +16,12 @@ use crate::report::in_file;
 use crate::requests::{Load, Target};
 use crate::statement_log::Statement;
 
-/// Queues log entries for their positions, under the account that is the first parameter.
-const QUEUE: &str = "insert into pending (account_id, id, at) select $1::uuid";
+/// Queues log entries for their positions, under the account that is a parameter.
+const QUEUE: &str = r"(insert into pending \(account_id, id, at\) select )\$\d+::uuid";
+/// Refuses a record whose version is not the one before that of the parameter.
+const VERSION_GUARD: &str = r"case when version = \$\d+::bigint - 1 then \$\d+ end";
+/// Refuses a number that is not the next of its counter; it is a parameter too.
+const NUMBER_GUARD: &str = "case when counter.value = excluded.value - 1 then excluded.value end";
 /// Gives a log entry its version: the record's own, which is a parameter.
 const VERSION: &str = "coalesce(entry.version, latest.version + 1, 1)";
 const COUNTED_VERSION: &str = "coalesce(latest.version + 1, 1)";
@@ -65,8 +69,8 @@ impl Baseline {
         };
         let mut recording = self.recorder.record(service, send).await?;
         for statement in recording.calls.iter_mut().flat_map(|call| &mut call.statements) {
-            silence_events(statement);
-            count_versions(statement);
+            silence_events(statement)?;
+            count_versions(statement)?;
         }
         let existing: Vec<&[String]> = target.ids.values().map(Vec::as_slice).collect();
         self.write(name, service, recording, &existing).await
@@ -173,20 +177,24 @@ impl Baseline {
 }
 
 /// Queues log entries under an account that nobody has: delivering their events would take time from what is measured.
-fn silence_events(statement: &mut Statement) {
-    statement.text = statement.text.replace(QUEUE, &QUEUE.replace("$1::uuid", NOBODY));
+fn silence_events(statement: &mut Statement) -> Result<()> {
+    let silenced = format!("${{1}}{NOBODY}");
+    statement.text = Regex::new(QUEUE)?.replace(&statement.text, silenced.as_str()).into_owned();
+    Ok(())
 }
 
-/// Lets log entries count the changes of their record. A script has the versions and images of the recorded calls, and
-/// repeats them for any record: a version that the record has already would be refused, and the image that it has already
-/// would be no change, which is less work than the calls were.
-fn count_versions(statement: &mut Statement) {
-    if !statement.text.contains(VERSION) {
-        return;
+/// Lets records, counters and log entries count. A script has the versions, numbers and images of the recorded calls, and
+/// repeats them for any record: a version or number that is there already would be refused, and the image that a record has
+/// already would be no change, which is less work than the calls were.
+fn count_versions(statement: &mut Statement) -> Result<()> {
+    let text = statement.text.replace(NUMBER_GUARD, "counter.value + 1");
+    statement.text = Regex::new(VERSION_GUARD)?.replace(&text, "version + 1").into_owned();
+    if statement.text.contains(VERSION) {
+        let text = statement.text.replace(VERSION, COUNTED_VERSION).replace(CHANGED, "true");
+        // Two scripts that change nothing of a record do not wait for each other.
+        statement.text = text.replace(ENTERED, &format!("on conflict do nothing {ENTERED}"));
     }
-    let text = statement.text.replace(VERSION, COUNTED_VERSION).replace(CHANGED, "true");
-    // Two scripts that change nothing of a record do not wait for each other.
-    statement.text = text.replace(ENTERED, &format!("on conflict do nothing {ENTERED}"));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -210,18 +218,30 @@ mod tests {
     #[test]
     fn log_entries_are_queued_where_nobody_looks() {
         let mut statement = finish();
-        silence_events(&mut statement);
-        assert!(!statement.text.contains(QUEUE) && statement.text.contains(NOBODY));
+        silence_events(&mut statement).unwrap();
+        let queue = format!("insert into pending (account_id, id, at) select {NOBODY}, id");
+        assert!(statement.text.contains(&queue));
     }
 
     #[test]
     fn a_repeated_change_has_the_next_version_of_its_record() {
         let mut statement = finish();
         assert!(statement.text.contains(VERSION) && statement.text.contains(CHANGED));
-        count_versions(&mut statement);
-        assert!(!statement.text.contains("entry.version") && statement.text.contains(COUNTED_VERSION));
+        assert!(statement.text.contains(NUMBER_GUARD));
+        count_versions(&mut statement).unwrap();
+        assert!(
+            !statement.text.contains(NUMBER_GUARD)
+                && !statement.text.contains("entry.version")
+                && statement.text.contains(COUNTED_VERSION)
+        );
         assert!(statement.text.contains("latest.version is null or true"));
         assert!(statement.text.contains("on conflict do nothing returning id"));
+        let task = include_str!("../../../../svc-work/src/task/store.rs");
+        let mut statement = Statement { text: task.to_owned(), parameters: Vec::new() };
+        count_versions(&mut statement).unwrap();
+        assert!(
+            !statement.text.contains("case when version") && statement.text.contains("version = version + 1")
+        );
     }
 
     /// A server of its own: recording changes the settings of the whole server.

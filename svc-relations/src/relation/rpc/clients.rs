@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx, Tx};
 use chassis_rpc::Call;
 use proto::relations::client_service_server::ClientService;
 use proto::relations::{
@@ -48,7 +48,7 @@ impl ClientService for Clients {
         &self,
         request: Request<CreateClientRequest>,
     ) -> Result<Response<CreateClientResponse>, Status> {
-        self.db.write_numbered(Call::open(request)?, store::DEBTORS, create).await
+        self.db.write_lazily(Call::open(request)?, create).await
     }
 
     async fn get_client(
@@ -65,7 +65,7 @@ impl ClientService for Clients {
         &self,
         request: Request<UpdateClientRequest>,
     ) -> Result<Response<UpdateClientResponse>, Status> {
-        self.db.write(Call::open(request)?, update).await
+        self.db.write_lazily(Call::open(request)?, update).await
     }
 
     async fn link_client(
@@ -124,12 +124,12 @@ impl ClientService for Clients {
     }
 }
 
-async fn create(tx: &mut Tx<'_>, input: &CreateClientRequest) -> Result<CreateClientResponse, Error> {
+async fn create(tx: &mut LazyTx<'_>, input: &CreateClientRequest) -> Result<CreateClientResponse, Error> {
     let given = input.client.clone().unwrap_or_default();
     Ok(CreateClientResponse { data: Some(operations::create(tx, ROLE, given).await?) })
 }
 
-async fn update(tx: &mut Tx<'_>, input: &UpdateClientRequest) -> Result<UpdateClientResponse, Error> {
+async fn update(tx: &mut LazyTx<'_>, input: &UpdateClientRequest) -> Result<UpdateClientResponse, Error> {
     let given = input.client.clone().unwrap_or_default();
     let data = operations::update(tx, ROLE, &input.id, given, input.update_mask.as_ref()).await?;
     Ok(UpdateClientResponse { data: Some(data) })

@@ -2,7 +2,7 @@
 
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx};
 use chassis_rpc::Call;
 use proto::relations::supplier_service_server::SupplierService;
 use proto::relations::{
@@ -41,7 +41,7 @@ impl SupplierService for Suppliers {
         &self,
         request: Request<CreateSupplierRequest>,
     ) -> Result<Response<CreateSupplierResponse>, Status> {
-        self.db.write(Call::open(request)?, create).await
+        self.db.write_lazily(Call::open(request)?, create).await
     }
 
     async fn get_supplier(
@@ -58,16 +58,16 @@ impl SupplierService for Suppliers {
         &self,
         request: Request<UpdateSupplierRequest>,
     ) -> Result<Response<UpdateSupplierResponse>, Status> {
-        self.db.write(Call::open(request)?, update).await
+        self.db.write_lazily(Call::open(request)?, update).await
     }
 }
 
-async fn create(tx: &mut Tx<'_>, input: &CreateSupplierRequest) -> Result<CreateSupplierResponse, Error> {
+async fn create(tx: &mut LazyTx<'_>, input: &CreateSupplierRequest) -> Result<CreateSupplierResponse, Error> {
     let data = operations::create(tx, ROLE, given(input.supplier.as_ref())).await?;
     Ok(CreateSupplierResponse { data: Some(data) })
 }
 
-async fn update(tx: &mut Tx<'_>, input: &UpdateSupplierRequest) -> Result<UpdateSupplierResponse, Error> {
+async fn update(tx: &mut LazyTx<'_>, input: &UpdateSupplierRequest) -> Result<UpdateSupplierResponse, Error> {
     let given = given(input.supplier.as_ref());
     let data = operations::update(tx, ROLE, &input.id, given, input.update_mask.as_ref()).await?;
     Ok(UpdateSupplierResponse { data: Some(data) })

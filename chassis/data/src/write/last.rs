@@ -1,0 +1,128 @@
+//! What the last statement of a write has to store, taken out of the plan.
+
+use chassis_base::error::RecordRef;
+use chassis_base::error::database::{is_unique_violation, violated_constraint};
+use chassis_base::{AccountId, Error};
+use sqlx::postgres::PgArguments;
+use uuid::Uuid;
+
+use super::deferred::Deferred;
+use super::plan::Plan;
+use super::statement::{self, Parts, Response, Statement};
+use crate::idempotency::{self, WINDOW};
+use crate::log::changes::Changes;
+use crate::log::entries::Entries;
+use crate::log::event::Emitted;
+use crate::rows::Rows;
+use crate::totals::Columns;
+
+/// The index that lets a record have each version once.
+const VERSIONS: &str = "log_of_record";
+
+pub(super) struct Last {
+    /// Whose log the entries are in.
+    owner: AccountId,
+    method: String,
+    entries: Entries,
+    totals: Columns,
+    parts: Parts,
+    sql: String,
+    arguments: PgArguments,
+    /// Whether a unique index may refuse what the operation left to this statement.
+    is_refusable: bool,
+}
+
+impl Last {
+    /// `events` come with their depths.
+    pub(super) fn new(
+        plan: &mut Plan<'_>,
+        changes: Changes,
+        events: Vec<(Emitted, i32)>,
+        response: Option<Response>,
+    ) -> Self {
+        let owner = changes.account().unwrap_or(plan.account());
+        let depth = i32::try_from(plan.depth).unwrap_or(i32::MAX);
+        let entries = Entries::new(changes, events, depth, plan.clock);
+        let totals = plan.totals.rows();
+        let deferred = plan.deferred.take();
+        let parts = Parts {
+            deferred: deferred.as_ref().map(Deferred::bound),
+            number: plan.expected.is_some(),
+            entries: Rows::of(entries.ids.len()),
+            totals: Rows::of(totals.0.len()),
+            response,
+        };
+        let sql = parts.sql(deferred.as_ref().map_or("", |deferred| deferred.sql.as_str()));
+        let is_refusable = deferred.is_some();
+        let arguments = deferred.map(|deferred| deferred.arguments).unwrap_or_default();
+        let method = plan.origin.method();
+        Self { owner, method, entries, totals, parts, sql, arguments, is_refusable }
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        self.parts.is_nothing()
+    }
+
+    pub(super) fn has_entries(&self) -> bool {
+        self.parts.entries != Rows::None
+    }
+
+    /// The ids of the log entries.
+    pub(super) fn into_ids(self) -> Vec<Uuid> {
+        self.entries.ids
+    }
+
+    /// Whether it affects no row if the key of the call was used.
+    pub(super) fn asks_for_key(&self) -> bool {
+        self.parts.response == Some(Response::First)
+    }
+
+    /// `response` is the one that repeats of the call get.
+    pub(super) fn statement<'q>(&'q mut self, plan: &Plan<'_>, response: Option<&'q [u8]>) -> Statement<'q> {
+        let (sql, arguments) = (std::mem::take(&mut self.sql), std::mem::take(&mut self.arguments));
+        let mut statement = statement::prepare(sql, arguments);
+        if let Some((counter, number)) = &plan.expected {
+            statement = statement.bind(plan.account()).bind(counter).bind(number);
+        }
+        if self.has_entries() {
+            // Entries of no account, such as a team's credentials, have no reader.
+            let is_numbered = !self.owner.uuid().is_nil();
+            let (actor, request_id) = (plan.origin.actor(), plan.origin.request_id());
+            statement = statement.bind(self.owner).bind(plan.now).bind(actor).bind(request_id);
+            statement = statement.bind(&self.method).bind(is_numbered);
+            statement = statement::bind_entries(statement, &self.entries, self.parts.entries);
+        }
+        if self.parts.totals != Rows::None {
+            let totals = statement.bind(plan.account());
+            statement = statement::bind_totals(totals, &self.totals, self.parts.totals);
+        }
+        let Some(stored) = self.parts.response else { return statement };
+        let key = plan.caller().and_then(|context| context.idempotency_key.as_deref());
+        let route = plan.caller().map(|context| context.rpc);
+        statement = statement.bind(plan.account()).bind(response).bind(route).bind(key);
+        match stored {
+            Response::Amended => statement,
+            Response::FirstOrFail => statement.bind(plan.origin.fingerprint()).bind(plan.now),
+            Response::First => {
+                statement.bind(plan.origin.fingerprint()).bind(plan.now).bind(plan.now - WINDOW)
+            }
+        }
+    }
+
+    /// What it means that the statement failed.
+    pub(super) fn failed(&self, plan: &Plan<'_>, error: sqlx::Error) -> Error {
+        if violated_constraint(&error) == Some(VERSIONS) {
+            let records = self.entries.kinds.iter().zip(&self.entries.record_ids);
+            plan.collision.set(records.map(|(kind, id)| RecordRef { kind: kind.clone(), id: id.clone() }));
+            return Error::Raced;
+        }
+        // Who has the value that must be unique has committed it after the operation asked.
+        if self.is_refusable && is_unique_violation(&error) {
+            return Error::Raced;
+        }
+        let error = Error::Database(error);
+        let stores_key = matches!(self.parts.response, Some(Response::First | Response::FirstOrFail));
+        let awaits_key = stores_key && error.is_lock_timeout();
+        if awaits_key { idempotency::still_running() } else { error }
+    }
+}
