@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gateway::testing::TestGateway;
+use http::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -90,14 +91,34 @@ async fn a_lost_answer_loses_nothing_and_doubles_nothing() {
 #[tokio::test]
 async fn a_request_that_ends_before_its_commit_has_not_happened_and_does_not_say_that_it_may_have() {
     let mesh = Mesh::start_with(&["--deadline-ms", "3000"]).await;
+    let api = mesh.api(&["tasks.read", "tasks.write"]).await;
+    let mut holder = mesh.database.connect().await;
+    sqlx::raw_sql("begin; lock work.task in share mode").execute(&mut holder).await.unwrap();
+    let answer = api.post("/v1/tasks", json!({"title": "Late"})).await.expect(504);
+    assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("timeout"), json!(null)));
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    let list = api.get("/v1/tasks").await.expect(200);
+    assert_eq!(list.at("/meta/total"), 0);
+}
+
+#[tokio::test]
+async fn a_request_that_ends_during_the_statement_that_commits_says_so_and_a_repeat_makes_no_second_record() {
+    let mesh = Mesh::start_with(&["--deadline-ms", "3000"]).await;
     let api = mesh.api(RELATIONS).await;
     let mut holder = mesh.database.connect().await;
     sqlx::raw_sql("begin; lock relations.relation in share mode").execute(&mut holder).await.unwrap();
-    let answer = api.post("/v1/clients", json!({"company_name": "Late"})).await.expect(504);
-    assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("timeout"), json!(null)));
+    let headers = [("content-type", "application/json"), ("idempotency-key", "once")];
+    let send = async || {
+        let body = json!({"company_name": "Late"}).to_string();
+        api.send(Method::POST, "/v1/clients", &headers, body).await
+    };
+    let answer = send().await.expect(504);
+    assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("timeout"), json!(true)));
+    assert_eq!(answer.at("/data/record_kind"), "client");
     sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    send().await.expect(201);
     let list = api.get("/v1/clients").await.expect(200);
-    assert_eq!(list.at("/meta/total"), 0);
+    assert_eq!(list.at("/meta/total"), 1);
 }
 
 #[tokio::test]

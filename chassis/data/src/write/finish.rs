@@ -29,46 +29,47 @@ pub(super) struct Kept {
 impl LazyTx<'_> {
     /// Like [`Tx::end`], also for a write whose transaction is not open.
     pub(super) async fn end<T>(self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
-        if self.is_open() || outcome.is_err() {
-            return self.tx.end(outcome, kept).await;
+        let Self { tx, applicant } = self;
+        let ended = if tx.connection.is_begun() || outcome.is_err() {
+            tx.end(outcome, kept).await
+        } else {
+            Box::pin(tx.plan.write_at_once(kept)).await.and(outcome)
+        };
+        if let (Ok(_), Some(applicant)) = (&ended, applicant) {
+            applicant.committed();
         }
-        Box::pin(self.write_at_once(kept)).await?;
-        outcome
-    }
-
-    /// Stores everything with a statement that commits by itself.
-    async fn write_at_once(self, kept: Kept) -> Result<(), Error> {
-        let mut plan = self.tx.plan;
-        plan.valid()?;
-        let (changes, events) = (std::mem::take(&mut plan.changes), std::mem::take(&mut plan.events));
-        if changes.is_empty() && changes.nothing.is_none() && plan.deferred.is_some() {
-            return Err(check::unaudited(&plan.origin.method(), "a record"));
-        }
-        let events = events.into_iter().map(|event| (event, 0)).collect();
-        let response = kept.response.as_ref().map(|_| Response::FirstOrFail);
-        let mut last = Last::new(&mut plan, changes, events, response);
-        if last.is_nothing() {
-            return Ok(());
-        }
-        let logged = plan.logged(last.has_entries());
-        let connection = plan.database.pool.single(plan.purpose()).await?;
-        let effect = plan.effect();
-        effect.commits(kept.record.clone());
-        let executed = connection.execute(last.statement(&plan, kept.response.as_deref())).await;
-        if let (Ok(_), Some(mut applicant)) = (&executed, self.applicant) {
-            applicant.was_right();
-        }
-        let executed = executed.map(|_| ());
-        plan.ended(&effect, executed, kept.record, logged).await.map_err(|error| match error {
-            // A transaction finds out what is the matter.
-            Error::Database(error) if is_integrity_violation(&error) => Error::Raced,
-            Error::Database(error) => last.failed(&plan, error),
-            error => error,
-        })
+        ended
     }
 }
 
 impl Plan<'_> {
+    /// Stores everything with a statement that commits by itself.
+    async fn write_at_once(mut self, kept: Kept) -> Result<(), Error> {
+        self.valid()?;
+        let (changes, events) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.events));
+        if changes.is_empty() && changes.nothing.is_none() && self.deferred.is_some() {
+            return Err(check::unaudited(&self.origin.method(), "a record"));
+        }
+        let events = events.into_iter().map(|event| (event, 0)).collect();
+        let response = kept.response.as_ref().map(|_| Response::FirstOrFail);
+        let mut last = Last::new(&mut self, changes, events, response);
+        if last.is_nothing() {
+            return Ok(());
+        }
+        let logged = self.logged(last.has_entries());
+        let connection = self.database.pool.single(self.purpose()).await?;
+        let effect = self.effect();
+        effect.commits(kept.record.clone());
+        let executed = connection.execute(last.statement(&self, kept.response.as_deref())).await;
+        let executed = executed.map(|_| ());
+        self.ended(&effect, executed, kept.record, logged).await.map_err(|error| match error {
+            // A transaction finds out what is the matter.
+            Error::Database(error) if is_integrity_violation(&error) => Error::Raced,
+            Error::Database(error) => last.failed(&self, error),
+            error => error,
+        })
+    }
+
     fn logged(&self, has_entries: bool) -> Logged {
         match (has_entries, self.expects_amendment) {
             (false, _) => Logged::Nothing,

@@ -4,7 +4,7 @@
 //! commits by itself, which saves three round trips, and locks are held only while it runs. It writes everything, or fails:
 //! if the key was used, a unique index refuses the row, the record has another version than the operation has read, or
 //! the number is not the next one. Then the operation runs again in an open transaction, with locks, which finds out what is
-//! the matter.
+//! the matter. Who gives up while the statement runs does not know whether it has committed, and says so.
 
 use std::ops::{Deref, DerefMut};
 
@@ -53,7 +53,7 @@ impl<'a> LazyTx<'a> {
         Ok(())
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.tx.connection.is_begun()
     }
 

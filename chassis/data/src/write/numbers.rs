@@ -58,7 +58,7 @@ pub(super) struct Applicant<'a> {
     db: &'a Db,
     counter: Counter,
     waits: bool,
-    /// The number that it expects to take.
+    /// The number that it expects to have when it commits.
     expected: Option<i64>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Applicant<'a> {
         Ok(Number::Taken(own))
     }
 
-    /// The number after the last one.
+    /// The number after the last one, which is taken with the commit.
     async fn expect(&mut self) -> Result<i64, Error> {
         let known = self.with_demand(|demand| demand.last.filter(|_| !demand.is_shared));
         let last = if let Some(last) = known {
@@ -114,13 +114,14 @@ impl<'a> Applicant<'a> {
         Ok(last + 1)
     }
 
-    /// The call has taken this number in its transaction.
-    pub(super) fn took(&self, number: i64) {
+    /// The call expects to keep this number, which it has taken in a transaction.
+    pub(super) fn took(&mut self, number: i64) {
         self.with_demand(|demand| demand.comes(number));
+        self.expected = Some(number);
     }
 
-    /// The call has taken the number that it expected.
-    pub(super) fn was_right(&mut self) {
+    /// The call has committed with the number that it expected.
+    pub(super) fn committed(mut self) {
         self.expected = None;
     }
 
