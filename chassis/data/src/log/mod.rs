@@ -2,8 +2,8 @@
 //! change tells. The audit log, the delivery of events and the change feed all read this one log.
 //!
 //! A write transaction appends its entries with the statement that finishes it ([`entries`]); operations only report
-//! what they write, with [`Tx::changed`](crate::Tx::changed) and [`Tx::removed`](crate::Tx::removed) ([`changes`]), and
-//! what they tell, with [`Tx::emit`](crate::Tx::emit) ([`event`]). If an rpc reports nothing, the records in its
+//! what they write, with [`Plan::changed`](crate::Plan::changed) and [`Plan::removed`](crate::Plan::removed) ([`changes`]), and
+//! what they tell, with [`Plan::emit`](crate::Plan::emit) ([`event`]). If an rpc reports nothing, the records in its
 //! response count as written. Debug builds check that no change lacks an entry ([`check`]). Records are handled only as
 //! messages of the contract ([`image`]).
 //!

@@ -32,7 +32,7 @@ pub trait Records: Send + Sync + 'static {
     fn tables(&self) -> &'static [RecordTable];
 
     /// Adds the records of this kind with these ids as their GET shows them, which is how operations report them with
-    /// [`Tx::changed`]. Their rows are locked. An id without a record is left out.
+    /// [`Plan::changed`](crate::Plan::changed). Their rows are locked. An id without a record is left out.
     async fn show(&self, tx: &mut Tx<'_>, kind: &str, ids: &[String], shown: &mut Shown)
     -> Result<(), Error>;
 
