@@ -9,7 +9,7 @@
 //!
 //! After the commit the entries get their positions: 1, 2, 3, … for each account, without gaps ([`mod@number`]), in a
 //! chain of hashes ([`chain`], [`verify`]). So writers share no lock. Positions are the order in which readers follow the
-//! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]), and can wait for what comes ([`watch`]).
+//! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]), and can wait for what comes ([`watcher`]).
 //!
 //! What no transaction has logged, because it is older than the log or comes from the release before, a pass logs later
 //! ([`snapshot`]).
@@ -32,6 +32,7 @@ mod rpc;
 pub mod snapshot;
 mod verify;
 pub(crate) mod watch;
+mod watcher;
 
 pub use audit::server as audit_server;
 pub use compact::{Compacted, compact};

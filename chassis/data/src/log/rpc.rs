@@ -21,7 +21,7 @@ use super::chain::GENESIS;
 use super::read::{self, Entry};
 use super::snapshot::{self, SharedRecords};
 use super::verify::check;
-use super::watch::Watcher;
+use super::watcher::Watcher;
 use crate::db::Db;
 
 const DEFAULT_LIMIT: i64 = 100;

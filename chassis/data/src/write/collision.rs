@@ -8,12 +8,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chassis_base::error::RecordRef;
-use chassis_base::{Account, Error};
-
-use super::operation::Of;
-use crate::db::Db;
-use crate::log::snapshot::{Collided, relog};
-use crate::origin::Origin;
 
 /// The records of the last attempt of a write, if the log refused them.
 #[derive(Clone, Default)]
@@ -24,25 +18,7 @@ impl Collision {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = records.collect();
     }
 
-    fn take(&self) -> Vec<RecordRef> {
+    pub(super) fn take(&self) -> Vec<RecordRef> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Db {
-    /// Logs the records that the log refused, if they differ from it.
-    pub(super) async fn mend(&self, account: &Account, collision: &Collision) -> Result<(), Error> {
-        let (records, refused) = (self.records.get(), collision.take());
-        let Some(records) = records.filter(|_| !refused.is_empty()) else { return Ok(()) };
-        let input = Collided { records: records.clone(), refused };
-        let operation = Of { input: &input, function: &relog };
-        match self
-            .attempt(account, Origin::Service, &operation, &super::run::nothing, &Collision::default(), true)
-            .await
-        {
-            // Somebody else changes them right now; the write finds out.
-            Err(error) if error.is_repeatable() => Ok(()),
-            mended => mended.map(|_| ()),
-        }
     }
 }

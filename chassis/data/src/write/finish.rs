@@ -6,7 +6,7 @@ use chassis_base::error::database::is_integrity_violation;
 use chassis_rpc::scope::{self, Effect};
 use uuid::Uuid;
 
-use super::last::Last;
+use super::last::LastStatement;
 use super::lazy::LazyTx;
 use super::plan::Plan;
 use super::statement::Response;
@@ -29,14 +29,14 @@ pub(super) struct Kept {
 impl LazyTx<'_> {
     /// Like [`Tx::end`], also for a write whose transaction is not open.
     pub(super) async fn end<T>(self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
-        let Self { tx, applicant } = self;
+        let Self { tx, number_request } = self;
         let ended = if tx.connection.is_begun() || outcome.is_err() {
             tx.end(outcome, kept).await
         } else {
             Box::pin(tx.plan.write_at_once(kept)).await.and(outcome)
         };
-        if let (Ok(_), Some(applicant)) = (&ended, applicant) {
-            applicant.committed();
+        if let (Ok(_), Some(number_request)) = (&ended, number_request) {
+            number_request.committed();
         }
         ended
     }
@@ -52,7 +52,7 @@ impl Plan<'_> {
         }
         let events = events.into_iter().map(|event| (event, 0)).collect();
         let response = kept.response.as_ref().map(|_| Response::FirstOrFail);
-        let mut last = Last::new(&mut self, changes, events, response);
+        let mut last = LastStatement::new(&mut self, changes, events, response)?;
         if last.is_nothing() {
             return Ok(());
         }
@@ -154,9 +154,6 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
         check::refuse_unaudited(connection, plan.counts.as_ref(), &method).await?;
     }
     let owner = changes.account().unwrap_or(account);
-    if owner != account && !events.is_empty() {
-        return Err(Error::Internal(format!("{method} told an event while it changed another account")));
-    }
     // A call with a key carries its own depth. A call by link may come from a program that reacts to an event about the
     // record, so there the depth of the record counts too.
     let depths = caused::depths(connection, account, &events, plan.depth, !plan.is_by_key()).await?;
@@ -164,7 +161,7 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
     let is_amendment = matches!(plan.origin, Origin::Amendment { .. });
     let stored = if is_amendment { Response::Amended } else { Response::First };
     let events = events.into_iter().zip(depths).collect();
-    let mut last = Last::new(plan, changes, events, response.map(|_| stored));
+    let mut last = LastStatement::new(plan, changes, events, response.map(|_| stored))?;
     if !last.is_nothing() {
         let finished = last.statement(plan, response).execute(&mut **connection).await;
         let finished = finished.map_err(|error| last.failed(plan, error))?;

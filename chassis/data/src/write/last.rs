@@ -19,7 +19,7 @@ use crate::totals::Columns;
 /// The index that lets a record have each version once.
 const VERSIONS: &str = "log_of_record";
 
-pub(super) struct Last {
+pub(super) struct LastStatement {
     /// Whose log the entries are in.
     owner: AccountId,
     method: String,
@@ -28,19 +28,20 @@ pub(super) struct Last {
     parts: Parts,
     sql: String,
     arguments: PgArguments,
-    /// Whether a unique index may refuse what the operation left to this statement.
-    is_refusable: bool,
 }
 
-impl Last {
+impl LastStatement {
     /// `events` come with their depths.
     pub(super) fn new(
         plan: &mut Plan<'_>,
         changes: Changes,
         events: Vec<(Emitted, i32)>,
         response: Option<Response>,
-    ) -> Self {
-        let owner = changes.account().unwrap_or(plan.account());
+    ) -> Result<Self, Error> {
+        let (owner, method) = (changes.account().unwrap_or(plan.account()), plan.origin.method());
+        if owner != plan.account() && !events.is_empty() {
+            return Err(Error::Internal(format!("{method} told an event while it changed another account")));
+        }
         let depth = i32::try_from(plan.depth).unwrap_or(i32::MAX);
         let entries = Entries::new(changes, events, depth, plan.clock);
         let totals = plan.totals.rows();
@@ -53,10 +54,8 @@ impl Last {
             response,
         };
         let sql = parts.sql(deferred.as_ref().map_or("", |deferred| deferred.sql.as_str()));
-        let is_refusable = deferred.is_some();
         let arguments = deferred.map(|deferred| deferred.arguments).unwrap_or_default();
-        let method = plan.origin.method();
-        Self { owner, method, entries, totals, parts, sql, arguments, is_refusable }
+        Ok(Self { owner, method, entries, totals, parts, sql, arguments })
     }
 
     pub(super) fn is_nothing(&self) -> bool {
@@ -117,7 +116,7 @@ impl Last {
             return Error::Raced;
         }
         // Who has the value that must be unique has committed it after the operation asked.
-        if self.is_refusable && is_unique_violation(&error) {
+        if self.parts.deferred.is_some() && is_unique_violation(&error) {
             return Error::Raced;
         }
         let error = Error::Database(error);

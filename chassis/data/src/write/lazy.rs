@@ -12,7 +12,7 @@ use chassis_base::Error;
 use chassis_rpc::scope;
 use sqlx::PgConnection;
 
-use super::numbers::{Applicant, Number};
+use super::numbers::{Number, NumberRequest};
 use super::plan::Plan;
 use super::tx::Tx;
 use crate::log::check;
@@ -22,12 +22,12 @@ use crate::pool::{Purpose, Transaction};
 /// A write of one account, whose transaction may not be open.
 pub struct LazyTx<'a> {
     pub(super) tx: Tx<'a>,
-    pub(super) applicant: Option<Applicant<'a>>,
+    pub(super) number_request: Option<NumberRequest<'a>>,
 }
 
 impl<'a> LazyTx<'a> {
     pub(super) fn new(plan: Plan<'a>) -> Self {
-        Self { tx: Tx { plan, connection: Transaction::NOT_BEGUN }, applicant: None }
+        Self { tx: Tx { plan, connection: Transaction::NOT_BEGUN }, number_request: None }
     }
 
     /// The transaction, which begins if it has not begun yet.
@@ -78,13 +78,13 @@ impl<'a> LazyTx<'a> {
     /// alone takes it together with what it writes, which leaves no gap if it fails.
     pub async fn number(&mut self, counter: &str) -> Result<i64, Error> {
         let plan = &self.tx.plan;
-        let mut applicant = Applicant::new(plan.database, plan.account.id, counter);
+        let mut number_request = NumberRequest::new(plan.database, plan.account.id, counter);
         let number = if self.is_open() {
             let number = self.tx.next_number(counter).await?;
-            applicant.took(number);
+            number_request.took(number);
             number
         } else {
-            match applicant.number().await? {
+            match number_request.number().await? {
                 Number::Taken(number) => number,
                 Number::Expected(number) => {
                     self.tx.plan.expected = Some((counter.to_owned(), number));
@@ -92,7 +92,7 @@ impl<'a> LazyTx<'a> {
                 }
             }
         };
-        self.applicant = Some(applicant);
+        self.number_request = Some(number_request);
         Ok(number)
     }
 }

@@ -7,8 +7,8 @@
 //! [`plan`] is what is known about a write without the database, [`tx`] the open transaction as operations use it, [`lazy`] a
 //! write that opens a transaction only if it needs one. [`run`] runs operations, and repeats those that lost a race;
 //! [`finish`] ends them with one [`statement`], whose values [`last`] collects. [`precondition`] refuses a write whose caller
-//! knows an older version of the record, [`rehearsal`] undoes one that is only tried, [`collision`] mends versions that the
-//! log has already.
+//! knows an older version of the record, [`rehearsal`] undoes one that is only tried, [`mend`] gives
+//! records other versions if the log has theirs already.
 //!
 //! Round trips besides the operation's own statements: begin, fence (background work), finish (one statement for log entries,
 //! totals, the key with its response, and a row that the operation leaves to it; skipped if there is none of these), commit.
@@ -21,6 +21,7 @@ mod deferred;
 mod finish;
 mod last;
 mod lazy;
+mod mend;
 mod numbers;
 mod operation;
 mod plan;

@@ -46,15 +46,15 @@ pub(super) enum Number {
 }
 
 impl Demand {
-    /// The next number is this one.
-    fn comes(&mut self, next: i64) {
+    /// Notes the number that is taken next.
+    fn note(&mut self, next: i64) {
         self.is_shared = self.last.is_some_and(|last| last + 1 != next);
         self.last = Some(next);
     }
 }
 
 /// A call that wants a number. Others see that it is under way until this is dropped.
-pub(super) struct Applicant<'a> {
+pub(super) struct NumberRequest<'a> {
     db: &'a Db,
     counter: Counter,
     waits: bool,
@@ -62,11 +62,11 @@ pub(super) struct Applicant<'a> {
     expected: Option<i64>,
 }
 
-impl<'a> Applicant<'a> {
+impl<'a> NumberRequest<'a> {
     pub(super) fn new(db: &'a Db, account: AccountId, counter: &str) -> Self {
-        let applicant = Self { db, counter: (account, counter.to_owned()), waits: false, expected: None };
-        applicant.with_demand(|demand| demand.calls += 1);
-        applicant
+        let request = Self { db, counter: (account, counter.to_owned()), waits: false, expected: None };
+        request.with_demand(|demand| demand.calls += 1);
+        request
     }
 
     pub(super) async fn number(&mut self) -> Result<Number, Error> {
@@ -89,7 +89,7 @@ impl<'a> Applicant<'a> {
         let last = self.db.autocommit(advance).await?;
         let own = self.with_demand(|demand| {
             let first = last - wanted + 1;
-            demand.comes(first);
+            demand.note(first);
             demand.last = Some(last);
             demand.waiting -= 1;
             demand.taken.extend(first + 1..=last);
@@ -109,14 +109,14 @@ impl<'a> Applicant<'a> {
             let find = async |connection: &mut _| numbering::last(connection, *account, counter).await;
             self.db.read(find).await?
         };
-        self.with_demand(|demand| demand.comes(last + 1));
+        self.with_demand(|demand| demand.note(last + 1));
         self.expected = Some(last + 1);
         Ok(last + 1)
     }
 
     /// The call expects to keep this number, which it has taken in a transaction.
     pub(super) fn took(&mut self, number: i64) {
-        self.with_demand(|demand| demand.comes(number));
+        self.with_demand(|demand| demand.note(number));
         self.expected = Some(number);
     }
 
@@ -147,7 +147,7 @@ impl<'a> Applicant<'a> {
     }
 }
 
-impl Drop for Applicant<'_> {
+impl Drop for NumberRequest<'_> {
     fn drop(&mut self) {
         let mut demands = self.db.numbers.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(demand) = demands.get_mut(&self.counter) {

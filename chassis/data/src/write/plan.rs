@@ -40,7 +40,7 @@ pub struct Plan<'a> {
     pub(super) filed_under: Option<AccountId>,
     pub(super) counts: Option<Counts>,
     pub(super) collision: Collision,
-    /// See [`Tx::wait_for_counter`](super::tx::Tx::wait_for_counter).
+    /// See [`Tx::wait_for_counter`](crate::Tx::wait_for_counter).
     pub(super) turns: Vec<Turn>,
     /// See [`Plan::expect_amendment`].
     pub(super) expects_amendment: bool,

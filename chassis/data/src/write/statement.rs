@@ -27,7 +27,8 @@ const ENTRY: [Column; 12] = [
 const TOTAL: [Column; 4] =
     [("list", "text"), ("bucket", "date"), ("slot", "smallint"), ("entries", "bigint")];
 
-const EXPECTED: usize = 3;
+/// Account, counter and number.
+const NUMBER: usize = 3;
 
 /// The parameters that every entry shares: account, time, actor, request, method, and whether it gets a position.
 const SHARED_BY_ENTRIES: usize = 6;
@@ -75,7 +76,7 @@ impl Parts {
         }
         if self.number {
             with.push(number_sql(bound));
-            bound += EXPECTED;
+            bound += NUMBER;
         }
         if self.entries != Rows::None {
             with.push(entries_sql(self.entries, bound));
@@ -97,7 +98,7 @@ impl Parts {
 
 /// Takes a number, if it is the next one of its counter. If not, the value is null, and the statement fails.
 fn number_sql(bound: usize) -> String {
-    let [account, counter, number] = numbers::<EXPECTED>(bound);
+    let [account, counter, number] = numbers::<NUMBER>(bound);
     format!(
         "number as (
             insert into counter (account_id, name, value) values (${account}::uuid, ${counter}::text, ${number}::bigint)
