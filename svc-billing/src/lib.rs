@@ -82,6 +82,7 @@ impl Service for Billing {
     const KEEPS_FILES: bool = true;
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
+        use_fonts(runtime)?;
         let clients = Clients { outgoing: runtime.outgoing() };
         let processor = payment_processor(runtime, clients.clone(), mollie(runtime)?);
         Ok(Self { db: runtime.db.clone(), shared: shared(runtime, clients), processor })
@@ -93,7 +94,8 @@ impl Service for Billing {
     }
 
     fn options(command: clap::Command) -> clap::Command {
-        sandbox::Settings::augment_args(mollie::Settings::augment_args(command))
+        let command = mollie::Settings::augment_args(command);
+        renderer::Settings::augment_args(sandbox::Settings::augment_args(command))
     }
 
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
@@ -182,6 +184,18 @@ impl Service for Billing {
 fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
     let settings = mollie::Settings::from_arg_matches(&runtime.options).map_err(|fault| fault.to_string())?;
     settings.is_set().then(|| Mollie::new(&settings)).transpose()
+}
+
+fn use_fonts(runtime: &Runtime) -> Result<(), String> {
+    let settings =
+        renderer::Settings::from_arg_matches(&runtime.options).map_err(|fault| fault.to_string())?;
+    if let Some(folder) = settings.fonts_dir {
+        if !folder.is_dir() {
+            return Err(format!("FONTS_DIR is {}, which is no folder", folder.display()));
+        }
+        render::use_fonts_of(folder);
+    }
+    Ok(())
 }
 
 fn is_development(runtime: &Runtime) -> bool {

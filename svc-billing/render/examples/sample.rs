@@ -30,7 +30,7 @@ fn write_samples(folder: &Path) -> Outcome<()> {
         let attachment = Attachment { name: "factur-x.xml", bytes: b"<Invoice/>" };
         let attachment = matches!(printed.kind, Kind::Invoice | Kind::Credit).then_some(&attachment);
         let before = cpu_millis()?;
-        let pdf = render(&printed, attachment)?;
+        let pdf = render(&printed, attachment)?.pdf;
         println!("{name}: {} kB in {} ms", pdf.len() / 1000, cpu_millis()? - before);
         std::fs::write(folder.join(name).with_extension("pdf"), pdf)?;
     }

@@ -16,7 +16,7 @@ const KINDS: [Kind; 4] = [Kind::Invoice, Kind::Credit, Kind::Quote, Kind::Workor
 const LANGUAGES: [Language; 2] = [Language::Nl, Language::En];
 
 fn pdf(printed: &PrintedDocument) -> Vec<u8> {
-    render(printed, None).unwrap()
+    render(printed, None).unwrap().pdf
 }
 
 #[track_caller]
@@ -40,10 +40,10 @@ fn the_same_document_gives_the_same_bytes() {
     let attachment = Attachment { name: "factur-x.xml", bytes: b"<Invoice/>" };
     let mut printed = printed(Kind::Invoice, Language::Nl, 3);
     printed.look.logo = Some(logo());
-    let first = render(&printed, Some(&attachment)).unwrap();
-    assert!(first == render(&printed, Some(&attachment)).unwrap());
+    let first = render(&printed, Some(&attachment)).unwrap().pdf;
+    assert!(first == render(&printed, Some(&attachment)).unwrap().pdf);
     printed.title.push('!');
-    assert!(first != render(&printed, Some(&attachment)).unwrap());
+    assert!(first != render(&printed, Some(&attachment)).unwrap().pdf);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_row_longer_than_a_page_is_shown_to_its_end() {
 fn the_attachment_is_inside_byte_for_byte() {
     let bytes: Vec<u8> = b"<?xml version=\"1.0\"?><Invoice>\xc3\xa9</Invoice>".repeat(500);
     let attachment = Attachment { name: "factur-x.xml", bytes: &bytes };
-    let pdf = render(&printed(Kind::Invoice, Language::Nl, 1), Some(&attachment)).unwrap();
+    let pdf = render(&printed(Kind::Invoice, Language::Nl, 1), Some(&attachment)).unwrap().pdf;
     let found = reader::attachments(&pdf);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].name, "factur-x.xml");
@@ -291,7 +291,8 @@ fn the_name_of_an_attachment_cannot_be_a_path() {
     {
         let pdf =
             render(&printed(Kind::Invoice, Language::Nl, 1), Some(&Attachment { name, bytes: b"<a/>" }))
-                .unwrap();
+                .unwrap()
+                .pdf;
         assert!(reader::attachments(&pdf)[0].name.ends_with(expected), "{name}");
         assert!(!reader::attachments(&pdf)[0].name.contains(['/', '\\']), "{name}");
     }
@@ -300,11 +301,12 @@ fn the_name_of_an_attachment_cannot_be_a_path() {
 #[test]
 fn the_file_says_what_it_is() {
     for attachment in [None, Some(&Attachment { name: "a.xml", bytes: b"<a/>" })] {
-        let pdf = render(&printed(Kind::Invoice, Language::En, 1), attachment).unwrap();
+        let pdf = render(&printed(Kind::Invoice, Language::En, 1), attachment).unwrap().pdf;
         let xmp = reader::xmp(&pdf);
         for part in [
             "<pdfaid:part>3</pdfaid:part>",
             "<pdfaid:conformance>B</pdfaid:conformance>",
+            "<pdfuaid:part>1</pdfuaid:part>",
             "Invoice 2026-0042",
             "Studio Noorderlicht B.V.",
             "<rdf:li>en</rdf:li>",
@@ -475,7 +477,7 @@ proptest! {
     fn every_text_of_known_letters_is_shown_literally(text in "[ -~À-ÿĀ-žΑ-ΡΣ-ωА-я€]{1,40}") {
         let mut printed = printed(Kind::Invoice, Language::Nl, 1);
         printed.rows[0].name.clone_from(&text);
-        let shown = reader::text(&render(&printed, None).unwrap());
+        let shown = reader::text(&pdf(&printed));
         prop_assert!(shown.contains(&squeezed(&text)), "{} is not in {}", text, shown);
     }
 }

@@ -3,6 +3,9 @@
 
 mod cache;
 mod queue;
+mod settings;
+
+pub(crate) use settings::Settings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -230,6 +233,7 @@ impl Content {
         let xml = self.issued.as_ref().filter(is_invoice).map(einvoice::ubl::write);
         let name = format!("{}.xml", file_name(&self.printed.number));
         let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
-        pdf::render(&self.printed, attachment.as_ref()).map_err(|error| chassis_base::error::chain(&error))
+        let rendered = pdf::render(&self.printed, attachment.as_ref());
+        rendered.map(|rendered| rendered.pdf).map_err(|error| chassis_base::error::chain(&error))
     }
 }

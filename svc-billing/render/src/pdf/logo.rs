@@ -1,5 +1,13 @@
-//! Which logos are passed to the layout, where they are decoded. Images that would cost far more memory or time than a
-//! logo should are left out here.
+//! Logos: which are accepted, and their drawing. Images that would cost far more memory or time than a logo should are
+//! left out.
+
+use std::sync::{Arc, LazyLock};
+
+use krilla::geom::Size;
+use krilla::image::Image;
+use krilla::surface::Surface;
+use krilla_svg::{SurfaceExt, SvgSettings};
+use usvg::fontdb::{Database, Source};
 
 use crate::printed::{Logo, LogoFormat};
 
@@ -9,20 +17,82 @@ const MAX_PIXELS: u64 = 16_000_000;
 /// The number of `use` elements in an SVG. Nested ones multiply.
 const MAX_USES: usize = 24;
 
-/// The layout's name of the format, or `None` when the logo is to be left out.
-pub(super) fn format(logo: &Logo) -> Option<&'static str> {
+const FAMILY: &str = "Noto Sans";
+/// The fonts that texts in an SVG can have: those of this program, whatever the machine has.
+static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
+    let mut fonts = Database::new();
+    for file in [notosans::REGULAR_TTF, notosans::BOLD_TTF] {
+        fonts.load_font_source(Source::Binary(Arc::new(file)));
+    }
+    fonts.set_sans_serif_family(FAMILY);
+    Arc::new(fonts)
+});
+
+/// A logo that can be drawn.
+pub(super) enum Picture {
+    Raster(Image),
+    Svg(Box<usvg::Tree>),
+}
+
+impl Picture {
+    /// `None` if the logo cannot be drawn or costs too much.
+    pub(super) fn new(logo: &Logo) -> Option<Self> {
+        if !is_affordable(logo) {
+            return None;
+        }
+        let picture = match logo.format {
+            LogoFormat::Png => Self::Raster(Image::from_png(logo.bytes.clone().into(), false).ok()?),
+            LogoFormat::Jpeg => Self::Raster(Image::from_jpeg(logo.bytes.clone().into(), false).ok()?),
+            LogoFormat::Svg => {
+                let mut options = usvg::Options { fontdb: Arc::clone(&FONTS), ..usvg::Options::default() };
+                FAMILY.clone_into(&mut options.font_family);
+                // It can name no file.
+                options.image_href_resolver.resolve_string = Box::new(|_, _| None);
+                Self::Svg(Box::new(usvg::Tree::from_data(&logo.bytes, &options).ok()?))
+            }
+        };
+        let (width, height) = picture.size();
+        (width > 0.0 && height > 0.0 && (0.001..=1000.0).contains(&(width / height))).then_some(picture)
+    }
+
+    /// Width and height, of which only the ratio matters.
+    pub(super) fn size(&self) -> (f32, f32) {
+        match self {
+            Self::Raster(image) => {
+                let (width, height) = image.size();
+                (length(width), length(height))
+            }
+            Self::Svg(tree) => (tree.size().width(), tree.size().height()),
+        }
+    }
+
+    pub(super) fn draw(&self, surface: &mut Surface, size: Size) {
+        match self {
+            Self::Raster(image) => surface.draw_image(image.clone(), size),
+            Self::Svg(tree) => {
+                // It draws nothing if a part of it cannot be drawn; the page is right without it.
+                let _ = surface.draw_svg(tree, size, SvgSettings::default());
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 16 million pixels")]
+fn length(pixels: u32) -> f32 {
+    pixels as f32
+}
+
+/// Whether it is small enough to be decoded and drawn.
+pub(super) fn is_affordable(logo: &Logo) -> bool {
     if logo.bytes.is_empty() || logo.bytes.len() > MAX_BYTES {
-        return None;
+        return false;
     }
     let size = match logo.format {
         LogoFormat::Png => png_size(&logo.bytes),
         LogoFormat::Jpeg => jpeg_size(&logo.bytes),
-        LogoFormat::Svg => return is_plain_svg(&logo.bytes).then_some("svg"),
+        LogoFormat::Svg => return is_plain_svg(&logo.bytes),
     };
-    let (width, height) = size?;
-    let pixels = u64::from(width) * u64::from(height);
-    let name = if logo.format == LogoFormat::Png { "png" } else { "jpg" };
-    (1..=MAX_PIXELS).contains(&pixels).then_some(name)
+    size.is_some_and(|(width, height)| (1..=MAX_PIXELS).contains(&(u64::from(width) * u64::from(height))))
 }
 
 fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
@@ -59,16 +129,16 @@ fn is_plain_svg(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn of(format: LogoFormat, bytes: &[u8]) -> Option<&'static str> {
-        super::format(&Logo { format, bytes: bytes.to_vec() })
+    fn is_affordable(format: LogoFormat, bytes: &[u8]) -> bool {
+        super::is_affordable(&Logo { format, bytes: bytes.to_vec() })
     }
 
     #[test]
     fn an_image_that_would_take_gigabytes_is_left_out() {
         let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x10\0\0\0\x10".to_vec();
-        assert_eq!(of(LogoFormat::Png, &png), Some("png"));
+        assert!(is_affordable(LogoFormat::Png, &png));
         png[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
-        assert_eq!(of(LogoFormat::Png, &png), None);
+        assert!(!is_affordable(LogoFormat::Png, &png));
     }
 
     #[test]
@@ -81,15 +151,15 @@ mod tests {
 
     #[test]
     fn an_svg_that_multiplies_itself_or_asks_for_pixels_is_left_out() {
-        assert_eq!(of(LogoFormat::Svg, b"<svg/>"), Some("svg"));
-        assert_eq!(of(LogoFormat::Svg, b"<!DOCTYPE x [<!ENTITY a 'b'>]><svg/>"), None);
-        assert_eq!(of(LogoFormat::Svg, "<use/>".repeat(99).as_bytes()), None);
-        assert_eq!(of(LogoFormat::Svg, b"\xff\xfe"), None);
+        assert!(is_affordable(LogoFormat::Svg, b"<svg/>"));
+        assert!(!is_affordable(LogoFormat::Svg, b"<!DOCTYPE x [<!ENTITY a 'b'>]><svg/>"));
+        assert!(!is_affordable(LogoFormat::Svg, "<use/>".repeat(99).as_bytes()));
+        assert!(!is_affordable(LogoFormat::Svg, b"\xff\xfe"));
         for part in
             ["<image href='data:image/png;base64,x'/>", "<g style='filter : blur(9px)'/>", "<s:filter/>"]
         {
-            assert_eq!(of(LogoFormat::Svg, format!("<svg>{part}</svg>").as_bytes()), None, "{part}");
+            assert!(!is_affordable(LogoFormat::Svg, format!("<svg>{part}</svg>").as_bytes()), "{part}");
         }
-        assert_eq!(of(LogoFormat::Svg, b"<g style='color-interpolation-filters:auto'/>"), Some("svg"));
+        assert!(is_affordable(LogoFormat::Svg, b"<g style='color-interpolation-filters:auto'/>"));
     }
 }

@@ -1,121 +1,98 @@
-//! The input of the template: every text as it is shown, every width and colour already computed. The template only
-//! places them.
+//! What is on the pages: every text as it is shown, every width and colour already computed. The layout only places them.
 
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
-use serde::Serialize;
 
 use super::attachment::Attachment;
-use super::fit::{breakable, line, metadata, width};
+use super::clean::{Cleaner, metadata};
 use super::palette::Palette;
 use super::parties::{Seller, buyer, seller, sender};
-use super::rows::{Columns, GUTTER, LETTER, PAGE, Row};
+use super::rows::{Columns, Row};
 use crate::printed::PrintedDocument;
 use crate::printed::{Kind, PrintedState};
 use crate::text::{self, Words};
 
-/// Totals with more lines than this may continue on a next page.
-const WHOLE_TOTALS: usize = 16;
-
-#[derive(Serialize)]
 pub(super) struct View {
-    language: &'static str,
-    title: String,
-    author: String,
-    draft: Option<String>,
-    heading: &'static str,
-    subject: String,
-    running: String,
-    logo: Option<&'static str>,
-    seller: Seller,
-    sender: String,
-    buyer: Vec<String>,
-    facts: Vec<Labelled>,
-    /// Whether all facts fit on one line.
-    strip: bool,
-    columns: Columns,
-    head: Head,
-    rows: Vec<Row>,
-    totals: Vec<Labelled>,
-    total: Labelled,
+    pub language: &'static str,
+    pub title: String,
+    pub author: String,
+    pub draft: Option<String>,
+    pub heading: &'static str,
+    pub subject: String,
+    pub running: String,
+    pub seller: Seller,
+    pub sender: String,
+    pub buyer: Vec<String>,
+    pub facts: Vec<Labelled>,
+    pub columns: Columns,
+    pub head: Head,
+    pub rows: Vec<Row>,
+    pub totals: Vec<Labelled>,
+    pub total: Labelled,
     /// What was subtracted from the total, and what is left.
-    after: Vec<Labelled>,
-    /// Whether the totals stay on one page with the last row.
-    whole: bool,
-    notes: Vec<String>,
-    closing: Closing,
-    footer: String,
-    details: Vec<String>,
-    page: &'static str,
-    of: &'static str,
-    palette: Palette,
-    attachment: Option<Embedded>,
+    pub after: Vec<Labelled>,
+    pub notes: Vec<String>,
+    pub closing: Closing,
+    pub footer: String,
+    pub details: Vec<String>,
+    pub page: &'static str,
+    pub of: &'static str,
+    pub palette: Palette,
+    pub attachment: Option<Embedded>,
 }
 
-#[derive(Serialize)]
-struct Labelled {
-    label: String,
-    value: String,
+pub(super) struct Labelled {
+    pub label: String,
+    pub value: String,
 }
 
-#[derive(Serialize)]
-struct Head {
-    description: &'static str,
-    quantity: &'static str,
-    price: &'static str,
-    vat: &'static str,
-    amount: &'static str,
+pub(super) struct Head {
+    pub description: &'static str,
+    pub quantity: &'static str,
+    pub price: &'static str,
+    pub vat: &'static str,
+    pub amount: &'static str,
 }
 
-#[derive(Serialize)]
-struct Closing {
-    heading: &'static str,
-    sentence: String,
-    facts: Vec<Labelled>,
+pub(super) struct Closing {
+    pub heading: &'static str,
+    pub sentence: String,
+    pub facts: Vec<Labelled>,
     /// The caption of the QR code, when there is one.
-    scan: Option<&'static str>,
+    pub scan: Option<&'static str>,
     /// The fields to fill in by hand.
-    sign: Vec<&'static str>,
+    pub sign: Vec<&'static str>,
 }
 
-#[derive(Serialize)]
-struct Embedded {
-    name: String,
-    description: String,
+pub(super) struct Embedded {
+    pub name: String,
+    pub description: String,
 }
 
 impl View {
     pub(super) fn new(
         printed: &PrintedDocument,
-        logo: Option<&'static str>,
         code: bool,
         attachment: Option<&Attachment<'_>>,
+        texts: &Cleaner,
     ) -> Self {
         let words = Words::for_document(printed);
-        let number = line(&printed.number);
-        let mut rows: Vec<Row> = printed.rows.iter().map(|row| Row::new(row, &words)).collect();
-        let columns = Columns::new(&rows, &words);
-        for row in &mut rows {
-            row.fit(&columns);
-        }
-        let totals = totals(printed, &words);
-        let facts = labelled(words.facts(printed), 11.5);
+        let number = texts.line(&printed.number);
+        let rows: Vec<Row> = printed.rows.iter().map(|row| Row::new(row, &words, texts)).collect();
         Self {
             language: printed.language.code(),
             title: metadata(&format!("{} {}", words.document, printed.number)),
             author: metadata(&printed.seller.name),
             draft: printed.draft.then(|| words.draft.to_uppercase()),
             heading: words.document,
-            subject: breakable(&line(&printed.title), PAGE / 11.0),
-            running: breakable(format!("{} {number}", words.document).trim(), 26.0),
-            logo,
-            seller: seller(printed, &words),
-            sender: sender(&printed.seller),
-            buyer: buyer(printed, &words),
-            strip: is_strip(&facts),
-            facts,
-            columns,
+            subject: texts.line(&printed.title),
+            running: format!("{} {number}", words.document).trim().to_owned(),
+            seller: seller(printed, &words, texts),
+            sender: sender(&printed.seller, texts),
+            buyer: buyer(printed, &words, texts),
+            facts: labelled(words.facts(printed), texts),
+            columns: Columns::new(&rows, &words),
             head: Head {
                 description: words.description,
                 quantity: words.quantity,
@@ -124,21 +101,16 @@ impl View {
                 amount: words.amount,
             },
             rows,
-            whole: totals.len() <= WHOLE_TOTALS,
-            totals,
+            totals: totals(printed, &words, texts),
             total: Labelled {
                 label: words.total_label(printed).to_owned(),
-                value: text::money(printed.total_incl, &line(&printed.currency), printed.language),
+                value: text::money(printed.total_incl, &texts.line(&printed.currency), printed.language),
             },
-            after: after(printed, &words),
+            after: after(printed, &words, texts),
             notes: notes(printed, &words),
-            closing: closing(printed, &words, code),
-            footer: breakable(&line(&printed.look.footer), 50.0),
-            details: words
-                .company_details(printed)
-                .iter()
-                .map(|detail| breakable(&line(detail), 50.0))
-                .collect(),
+            closing: closing(printed, &words, code, texts),
+            footer: texts.line(&printed.look.footer),
+            details: words.company_details(printed).iter().map(|detail| texts.line(detail)).collect(),
             page: words.page,
             of: words.of,
             palette: Palette::new(&printed.look.primary_color, &printed.look.secondary_color),
@@ -150,22 +122,15 @@ impl View {
     }
 }
 
-fn labelled(pairs: Vec<(&'static str, String)>, room: f64) -> Vec<Labelled> {
+fn labelled(pairs: Vec<(&'static str, String)>, texts: &Cleaner) -> Vec<Labelled> {
     pairs
         .into_iter()
-        .map(|(label, value)| Labelled { label: label.to_owned(), value: breakable(&line(&value), room) })
+        .map(|(label, value)| Labelled { label: label.to_owned(), value: texts.line(&value) })
         .collect()
 }
 
-/// Whether the facts fit on one line with space between them.
-fn is_strip(facts: &[Labelled]) -> bool {
-    let used: f64 =
-        facts.iter().map(|fact| (width(&fact.value) * LETTER).max(width(&fact.label) * 7.5) + GUTTER).sum();
-    used <= PAGE + GUTTER
-}
-
-fn totals(printed: &PrintedDocument, words: &Words) -> Vec<Labelled> {
-    let currency = line(&printed.currency);
+fn totals(printed: &PrintedDocument, words: &Words, texts: &Cleaner) -> Vec<Labelled> {
+    let currency = texts.line(&printed.currency);
     let money = |amount: Decimal| text::money(amount, &currency, printed.language);
     let subtotal = Labelled { label: words.subtotal.to_owned(), value: money(printed.total_excl) };
     let vat = printed.vat.iter().map(|vat| Labelled {
@@ -175,8 +140,9 @@ fn totals(printed: &PrintedDocument, words: &Words) -> Vec<Labelled> {
     std::iter::once(subtotal).chain(vat).collect()
 }
 
-fn after(printed: &PrintedDocument, words: &Words) -> Vec<Labelled> {
-    let money = |amount: Decimal| text::money(amount, &line(&printed.currency), printed.language);
+fn after(printed: &PrintedDocument, words: &Words, texts: &Cleaner) -> Vec<Labelled> {
+    let currency = texts.line(&printed.currency);
+    let money = |amount: Decimal| text::money(amount, &currency, printed.language);
     let lines = words.after(&printed.shown_state(), printed.total_incl).into_iter();
     lines.map(|(label, amount)| Labelled { label: label.to_owned(), value: money(amount) }).collect()
 }
@@ -192,7 +158,7 @@ fn notes(printed: &PrintedDocument, words: &Words) -> Vec<String> {
     categories.into_iter().filter_map(|category| words.legal(category)).map(str::to_owned).collect()
 }
 
-fn closing(printed: &PrintedDocument, words: &Words, code: bool) -> Closing {
+fn closing(printed: &PrintedDocument, words: &Words, code: bool, texts: &Cleaner) -> Closing {
     let facts = if printed.to_transfer().is_some() && !printed.bank.iban.trim().is_empty() {
         let holder =
             [&printed.bank.holder, &printed.seller.name].into_iter().find(|name| !name.trim().is_empty());
@@ -202,13 +168,13 @@ fn closing(printed: &PrintedDocument, words: &Words, code: bool) -> Closing {
             (words.holder, holder.cloned().unwrap_or_default()),
             (words.payment_reference, printed.number.clone()),
         ];
-        labelled(facts.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect(), 24.0)
+        labelled(facts.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect(), texts)
     } else {
         Vec::new()
     };
     Closing {
         heading: words.closing,
-        sentence: breakable(&line(&words.closing_sentence(printed)), 38.0),
+        sentence: texts.line(&words.closing_sentence(printed)),
         facts,
         scan: code.then_some(words.scan),
         sign: match printed.kind {

@@ -1,18 +1,18 @@
 //! The QR code with which a banking app fills in a transfer: EPC069-12, version 002.
 
-use std::fmt::Write as _;
-
+use krilla::geom::{Path, PathBuilder, Rect};
 use qrcodegen::{QrCode, QrCodeEcc, QrSegment, Version};
 use rust_decimal::Decimal;
 
 use crate::printed::PrintedDocument;
+use crate::typeset::float;
 
 /// The largest QR version that the guideline allows.
 const MAX_VERSION: u8 = 13;
 
-/// The code as SVG, for documents with an amount in euros to transfer and an account to transfer it to. A draft has no
-/// code: it is not to be paid.
-pub(super) fn code(printed: &PrintedDocument) -> Option<String> {
+/// The code as a square path with sides of this length, for documents with an amount in euros to transfer and an account to
+/// transfer it to. A draft has no code: it is not to be paid.
+pub(super) fn code(printed: &PrintedDocument, side: f32) -> Option<Path> {
     let payload = payload(printed)?;
     let segments = [QrSegment::make_bytes(payload.as_bytes())];
     let code = QrCode::encode_segments_advanced(
@@ -24,7 +24,7 @@ pub(super) fn code(printed: &PrintedDocument) -> Option<String> {
         false,
     )
     .ok()?;
-    Some(svg(&code))
+    path(&code, side)
 }
 
 pub(super) fn payload(printed: &PrintedDocument) -> Option<String> {
@@ -65,22 +65,23 @@ fn is_iban(text: &str) -> bool {
 }
 
 /// One path of horizontal runs: small, and without seams between the modules.
-fn svg(code: &QrCode) -> String {
-    let size = code.size();
-    let mut path = String::new();
-    for y in 0..size {
+fn path(code: &QrCode, side: f32) -> Option<Path> {
+    let count = code.size();
+    let modules = |number: i32| float(usize::try_from(number).unwrap_or(1));
+    let length = |number: i32| side * modules(number) / modules(count);
+    let mut path = PathBuilder::new();
+    for y in 0..count {
         let mut x = 0;
-        while x < size {
-            let run = (x..size).take_while(|x| code.get_module(*x, y)).count();
+        while x < count {
+            let run = (x..count).take_while(|x| code.get_module(*x, y)).count();
+            let run = i32::try_from(run).unwrap_or(count);
             if run > 0 {
-                let _ = write!(path, "M{x} {y}h{run}v1h-{run}z");
+                path.push_rect(Rect::from_xywh(length(x), length(y), length(run), length(1))?);
             }
-            x += i32::try_from(run).unwrap_or(size) + 1;
+            x += run + 1;
         }
     }
-    format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" viewBox="0 0 {size} {size}"><path d="{path}"/></svg>"#
-    )
+    path.finish()
 }
 
 #[cfg(test)]

@@ -52,14 +52,14 @@ fn a_text_cannot_add_fields_or_outgrow_its_own() {
     assert_eq!(fields.len(), 11);
     assert!(fields[5].chars().count() <= 70);
     assert_eq!(fields[10], "1 EUR9.99");
-    assert!(code(&printed).is_some());
+    assert!(code(&printed, 68.0).is_some());
 }
 
 #[test]
 fn a_number_that_does_not_fit_is_not_cut_off() {
     let mut printed = invoice();
     printed.number = "7".repeat(141);
-    assert_eq!(code(&printed), None);
+    assert!(code(&printed, 68.0).is_none());
 }
 
 #[test]
