@@ -9,7 +9,7 @@ use std::path::Path;
 
 use render::PrintedDocument;
 use render::pdf::{Attachment, render};
-use render::printed::{Category, Kind, Language};
+use render::printed::{Category, Collection, Kind, Language, PrintedState};
 use rust_decimal::Decimal;
 use samples::{add_up, logo, printed};
 
@@ -50,7 +50,7 @@ fn samples() -> Vec<(&'static str, PrintedDocument)> {
     let mut draft = printed(Invoice, Nl, 5);
     draft.draft = true;
     draft.number = String::new();
-    vec![
+    let mut samples = vec![
         ("invoice-nl-5", printed(Invoice, Nl, 5)),
         ("invoice-nl-60", printed(Invoice, Nl, 60)),
         ("invoice-nl-branded", branded),
@@ -64,7 +64,56 @@ fn samples() -> Vec<(&'static str, PrintedDocument)> {
         ("quote-en", printed(Quote, En, 8)),
         ("workorder-nl", printed(Workorder, Nl, 4)),
         ("workorder-en", printed(Workorder, En, 4)),
+    ];
+    samples.extend(states());
+    samples.extend(scripts());
+    samples
+}
+
+/// An invoice in each state of payment, and an accepted quote.
+fn states() -> Vec<(&'static str, PrintedDocument)> {
+    let on = chrono::NaiveDate::from_ymd_opt(2026, 11, 20);
+    let invoice = |state| PrintedDocument { state, ..printed(Kind::Invoice, Language::Nl, 3) };
+    let open = Decimal::from(1000);
+    let (paid, credited) = (Decimal::from(5000), Decimal::new(221_288, 2));
+    let collection = on.map(|on| Collection { mandate: "mdt_8Qk3h".into(), on });
+    vec![
+        ("state-partly", invoice(PrintedState::ToPay { open, paid, credited })),
+        ("state-paid", invoice(PrintedState::Paid { on })),
+        ("state-credited", invoice(PrintedState::Credited)),
+        ("state-collected", PrintedDocument { collection, ..invoice(PrintedState::New) }),
+        ("state-refund", invoice(PrintedState::ToRefund { open, paid })),
+        (
+            "state-accepted",
+            PrintedDocument { state: PrintedState::Accepted { on }, ..printed(Kind::Quote, Language::Nl, 3) },
+        ),
     ]
+}
+
+/// Texts in scripts that need installed fonts.
+fn scripts() -> Vec<(&'static str, PrintedDocument)> {
+    let texts = [
+        ("script-hebrew", "IL", "חברת הצפון בע״מ", "ייעוץ ועיצוב (שלב 2) – 12 שעות"),
+        ("script-arabic", "AE", "مكتب الشمال للتصميم", "استشارة وتصميم موقع إلكتروني 2026"),
+        ("script-japanese", "JP", "北極光デザイン株式会社", "ウェブサイトの設計と開発、写真撮影、保守"),
+        ("script-chinese", "CN", "北极光设计有限公司", "网站设计与开发，产品摄影，服务器托管与维护"),
+        ("script-thai", "TH", "บริษัท แสงเหนือ จำกัด", "ออกแบบและพัฒนาเว็บไซต์"),
+        ("script-hindi", "IN", "उत्तरी प्रकाश स्टूडियो", "वेबसाइट डिज़ाइन और विकास"),
+    ];
+    texts
+        .into_iter()
+        .map(|(sample, country, name, row)| {
+            let mut printed = printed(Kind::Invoice, Language::En, 3);
+            printed.buyer.country = country.into();
+            printed.buyer.name = name.into();
+            printed.title = row.into();
+            for of in &mut printed.rows {
+                of.name = row.into();
+                of.description = format!("{row} {row} {row}");
+            }
+            (sample, printed)
+        })
+        .collect()
 }
 
 fn abroad() -> PrintedDocument {

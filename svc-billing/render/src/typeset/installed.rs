@@ -3,12 +3,13 @@
 //!
 //! Nothing is looked for until a text needs it. Then every font is looked at once, to know which characters it has.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-use fontique::{Collection, CollectionOptions, FontInfo, FontStyle, SourceCache};
+use fontique::{Collection, CollectionOptions, FamilyId, FontInfo, FontStyle, SourceCache};
 use skrifa::raw::TableProvider;
+use skrifa::raw::tables::cmap::CmapSubtable;
 use skrifa::{FontRef, MetadataProvider};
 
 use super::face::Face;
@@ -37,9 +38,11 @@ struct InstalledFont {
     info: FontInfo,
     family: String,
     is_bold: bool,
-    /// Blocks of 256 characters of which it has some.
-    blocks: BTreeSet<u32>,
-    /// Its file, once a text has needed it. `None` inside if it cannot be read.
+    /// Blocks of 256 characters of which it has some, sorted.
+    blocks: Vec<u32>,
+    /// Its file, once a text could need it. `None` inside if it cannot be read.
+    file: OnceLock<Option<&'static [u8]>>,
+    /// Once a text has needed it.
     face: OnceLock<Option<Face>>,
 }
 
@@ -62,8 +65,9 @@ pub(super) fn face(char: char, bold: bool, region: Region) -> Option<&'static Fa
 /// Fonts are in the order of preference; the first that has the character in the right form and weight is the best.
 fn find(char: char, bold: bool, region: Region) -> Option<usize> {
     let block = u32::from(char) >> 8;
-    let has = |font: &'static InstalledFont| {
-        font.blocks.contains(&block) && font.face().is_some_and(|face| face.has(char))
+    let has = |font: &InstalledFont| {
+        font.blocks.binary_search(&block).is_ok()
+            && font.reference().is_some_and(|it| it.charmap().map(char).is_some())
     };
     let fits = |font: &InstalledFont| {
         let is_of_region = font.region().is_none_or(|of| of == region);
@@ -74,13 +78,17 @@ fn find(char: char, bold: bool, region: Region) -> Option<usize> {
 }
 
 impl InstalledFont {
-    fn face(&'static self) -> Option<&'static Face> {
-        let load = || {
-            // A font stays mapped as long as the process lives: there are only so many.
-            let file = Box::leak(Box::new(self.info.load(None)?));
-            Face::new(file.data(), self.info.index())
-        };
-        self.face.get_or_init(load).as_ref()
+    /// A font stays mapped as long as the process lives: there are only so many.
+    fn file(&self) -> Option<&'static [u8]> {
+        *self.file.get_or_init(|| Some(Box::leak(Box::new(self.info.load(None)?)).data()))
+    }
+
+    fn reference(&self) -> Option<FontRef<'static>> {
+        FontRef::from_index(self.file()?, self.info.index()).ok()
+    }
+
+    fn face(&self) -> Option<&Face> {
+        self.face.get_or_init(|| Face::new(self.file()?, self.info.index())).as_ref()
     }
 
     /// The region that a font of Chinese, Japanese and Korean characters draws them for, by its name.
@@ -112,9 +120,12 @@ fn find_fonts() -> Vec<InstalledFont> {
         let options = CollectionOptions { shared: false, system_fonts: false };
         let mut collection = Collection::new(options);
         collection.load_fonts_from_paths([folder]);
+        // A family can have names in several languages.
         let names: Vec<String> = collection.family_names().map(str::to_owned).collect();
-        for name in names {
-            let Some(family) = collection.family_by_name(&name) else { continue };
+        let families: HashSet<FamilyId> =
+            names.iter().filter_map(|name| collection.family_id(name)).collect();
+        for id in families {
+            let Some(family) = collection.family(id) else { continue };
             let fonts = family.fonts().iter().filter_map(|info| installed(info, family.name()));
             found.extend(fonts.map(|font| (font.rank(rank), font)));
         }
@@ -139,12 +150,43 @@ fn installed(info: &FontInfo, family: &str) -> Option<InstalledFont> {
     if reference.os2().is_ok_and(|os2| os2.fs_type() & 0xf == RESTRICTED) {
         return None;
     }
-    let blocks = reference.charmap().mappings().map(|(char, _)| char >> 8).collect();
     Some(InstalledFont {
         info: info.clone(),
         family: family.to_owned(),
         is_bold: weight >= 550.0,
-        blocks,
+        blocks: blocks(&reference),
+        file: OnceLock::new(),
         face: OnceLock::new(),
     })
+}
+
+/// From the ranges of its tables of characters, because going through all characters of all fonts would take seconds.
+fn blocks(font: &FontRef) -> Vec<u32> {
+    const LAST: u32 = char::MAX as u32;
+    let mut blocks = Vec::new();
+    let mut add = |first: u32, last: u32| {
+        let (first, last) = (first.min(LAST) >> 8, last.min(LAST) >> 8);
+        // Most ranges are within the block of the one before.
+        if blocks.last() != Some(&first) || first != last {
+            blocks.extend(first..=last);
+        }
+    };
+    let Ok(cmap) = font.cmap() else { return blocks };
+    for record in cmap.encoding_records() {
+        match record.subtable(cmap.offset_data()) {
+            Ok(CmapSubtable::Format4(table)) => {
+                let ranges = table.start_code().iter().zip(table.end_code());
+                ranges.for_each(|(first, last)| add(first.get().into(), last.get().into()));
+            }
+            Ok(CmapSubtable::Format12(table)) => {
+                let groups = table.groups().iter();
+                groups.for_each(|group| add(group.start_char_code(), group.end_char_code()));
+            }
+            _ => {}
+        }
+    }
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks.shrink_to_fit();
+    blocks
 }
