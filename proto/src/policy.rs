@@ -22,7 +22,7 @@ pub fn contract() -> DescriptorPool {
     decode(crate::REFLECTION)
 }
 
-/// The same with comments, which take twice the memory of everything else: for documents, and dropped when they are made.
+/// The same with comments, which take more memory than all the rest: for documents, and dropped when they are made.
 pub fn commented() -> DescriptorPool {
     decode(crate::DESCRIPTOR)
 }

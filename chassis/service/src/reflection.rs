@@ -1,5 +1,5 @@
-//! gRPC reflection, for people who try out calls outside production. Its tables take more than a megabyte for each version
-//! of the protocol, so each is built when it is first called.
+//! gRPC reflection, for people who try out calls outside production. Its tables take more than a megabyte, so they are built
+//! when it is first called.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
