@@ -38,11 +38,8 @@ pub fn all() -> &'static [String] {
     static ALL: OnceLock<Vec<String>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut scopes: BTreeSet<String> = LISTED.map(str::to_owned).into();
-        let services = proto::policy::pool().services();
-        let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
-        let required = methods.filter_map(|method| proto::policy::method(&method));
-        let required = required.filter(|policy| policy.access() == Access::Key && policy.scope != ANY);
-        scopes.extend(required.map(|policy| policy.scope));
+        let required = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Key && rpc.scope != ANY);
+        scopes.extend(required.map(|rpc| rpc.scope.to_owned()));
         scopes.into_iter().collect()
     })
 }

@@ -7,7 +7,7 @@ use chassis_data::log::{self, snapshot::SharedRecords};
 use chassis_service::connections::{self, Port};
 use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
-use chassis_transcode::contract;
+use chassis_transcode::contract::{self, Operation};
 use chassis_transcode::records::RecordKinds;
 use chassis_work::worker::{Workers, recovery_worker};
 use proto::accounts::account_service_server::AccountServiceServer;
@@ -61,14 +61,20 @@ pub fn app(
     })
 }
 
+/// What the gateway serves. The descriptor is dropped: requests need only what is read from it here.
+fn read_contract() -> Result<(Vec<Operation>, RecordKinds), contract::Error> {
+    let pool = proto::policy::contract();
+    let operations = contract::operations(&pool)?;
+    let records = RecordKinds::new(&pool, &operations)?;
+    Ok((operations, records))
+}
+
 /// Serves until a signal stops the process.
 pub async fn serve(settings: Settings) -> Result<(), String> {
     let mesh = &settings.mesh;
     mesh.check()?;
     connections::raise_file_limit();
-    let pool = proto::policy::pool();
-    let operations = contract::operations(pool).map_err(|error| error.to_string())?;
-    let records = RecordKinds::new(pool, &operations).map_err(|error| error.to_string())?;
+    let (operations, records) = read_contract().map_err(|error| error.to_string())?;
     let stop = stage::stop_signal()?;
     let app = Arc::new(app(&settings, records, Clock::system(), stop.clone())?);
     app.runtime.db.check().await?;

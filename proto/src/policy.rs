@@ -10,14 +10,26 @@ use crate::api::{Access, FieldPolicy, MessagePolicy, MethodPolicy, Problem, Serv
 use crate::google::api::HttpRule;
 pub use crate::names::comment;
 
-/// The descriptor of the whole contract, read once.
-///
-/// # Panics
-/// Never in practice: the descriptor is made by this crate's own build.
-#[expect(clippy::expect_used, reason = "the descriptor is made by this crate's own build")]
+/// The descriptor of the whole contract, without its comments. Decoded on first use and kept: who needs it only once, at
+/// start, takes [`contract`] and drops it.
 pub fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
-    POOL.get_or_init(|| DescriptorPool::decode(crate::DESCRIPTOR).expect("the built-in descriptor is valid"))
+    POOL.get_or_init(contract)
+}
+
+/// The descriptor of the whole contract, without its comments, for the caller alone.
+pub fn contract() -> DescriptorPool {
+    decode(crate::REFLECTION)
+}
+
+/// The same with comments, which take more memory than all the rest: for documents, and dropped when they are made.
+pub fn commented() -> DescriptorPool {
+    decode(crate::DESCRIPTOR)
+}
+
+#[expect(clippy::expect_used, reason = "the descriptor is made by this crate's own build")]
+fn decode(descriptor: &[u8]) -> DescriptorPool {
+    DescriptorPool::decode(descriptor).expect("the built-in descriptor is valid")
 }
 
 fn extension<M: prost::Message + Default>(

@@ -8,6 +8,7 @@ pub mod connections;
 pub mod doctor;
 pub mod process;
 mod provisioning;
+mod reflection;
 pub mod runtime;
 pub mod server;
 pub mod service;

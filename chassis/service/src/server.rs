@@ -26,7 +26,7 @@ use crate::config::Settings;
 use crate::connections::{self, Port};
 use crate::runtime::Runtime;
 use crate::stage::{Stage, asked_to_stop};
-use crate::telemetry;
+use crate::{reflection, telemetry};
 
 /// The maximum number of calls in progress on one connection.
 const MAX_STREAMS: u32 = 1024;
@@ -106,7 +106,7 @@ pub async fn serve_grpc(
     health.set_service_status("", ServingStatus::Serving).await;
     routes.add_service(health_service);
     if settings.environment == Environment::Development {
-        add_reflection(&mut routes).map_err(|error| format!("reflection is not usable: {error}"))?;
+        reflection::add(&mut routes);
     }
     let callers = Callers::of(&settings.tls)?;
     let mesh =
@@ -138,18 +138,6 @@ async fn report_draining(health: HealthReporter, stop: watch::Receiver<Stage>) -
     asked_to_stop(stop).await;
     health.set_service_status("", ServingStatus::NotServing).await;
     std::future::pending().await
-}
-
-/// Adds both versions of the reflection protocol, because many tools support only v1alpha.
-fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::server::Error> {
-    let builder = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(proto::REFLECTION)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    routes.add_service(builder().build_v1()?);
-    routes.add_service(builder().build_v1alpha()?);
-    Ok(())
 }
 
 /// The response of `/readyz`: "stopping" once a stop has begun, and before that the result of `ready`.

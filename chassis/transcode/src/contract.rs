@@ -10,6 +10,7 @@ use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
 
+use crate::plan::Shapes;
 use crate::records::{self, Answered, Target};
 use crate::render::ResponsePlan;
 use crate::request::RequestPlan;
@@ -98,10 +99,10 @@ impl Operation {
 
 /// Every public rpc of the contract, in the order of the descriptor.
 pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
-    let mut operations = Vec::new();
+    let (mut operations, mut shapes) = (Vec::new(), Shapes::default());
     for service in pool.services() {
         for method in service.methods() {
-            let operation = operation(&method)
+            let operation = operation(&method, &mut shapes)
                 .map_err(|problem| Error { rpc: method.full_name().to_owned(), problem })?;
             operations.extend(operation);
         }
@@ -132,7 +133,7 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
 }
 
 /// `None` for an rpc that is not public.
-fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
+fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Operation>, String> {
     let policy = proto::policy::method(method).ok_or("has no policy; add option (admin.api.v1.method)")?;
     let rule = match (proto::policy::http_rule(method), policy.access()) {
         (None, Access::Mesh | Access::Credential) => return Ok(None),
@@ -159,10 +160,10 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     if policy.access() == Access::Public {
         refuse_guessable(&policy, &variables)?;
     }
-    let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field)
+    let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field, shapes)
         .map_err(|refusal| refusal.to_string())?;
     let signature = signature(&policy, &request)?;
-    let response = answer(method, &policy)?;
+    let response = answer(method, &policy, shapes)?;
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
         name: method.full_name().to_owned(),
@@ -206,7 +207,7 @@ fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<Head
     }
 }
 
-fn answer(method: &MethodDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {
+fn answer(method: &MethodDescriptor, policy: &MethodPolicy, shapes: &mut Shapes) -> Result<Answer, String> {
     let (output, has_type) = (method.output(), !policy.media_type.is_empty());
     match (output.full_name() == HTTP_BODY, has_type) {
         (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
@@ -220,7 +221,8 @@ fn answer(method: &MethodDescriptor, policy: &MethodPolicy) -> Result<Answer, St
             Err("a public rpc streams nothing but HttpBody; answer with one message".to_owned())
         }
         (false, false) => {
-            let plan = ResponsePlan::of(&output, policy.success).map_err(|refusal| refusal.to_string())?;
+            let plan =
+                ResponsePlan::of(&output, policy.success, shapes).map_err(|refusal| refusal.to_string())?;
             Ok(Answer::Envelope(plan))
         }
     }

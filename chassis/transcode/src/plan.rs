@@ -2,6 +2,7 @@
 //! Shared by requests and responses.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
 use proto::api::Format;
@@ -20,7 +21,7 @@ const SIGNED_BODY: &str = "admin.api.v1.SignedBody";
 #[error("{0}")]
 pub struct Refusal(pub(super) String);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     Request,
     Response,
@@ -67,13 +68,13 @@ pub(crate) enum Kind {
     Int64,
     Uint32,
     Uint64,
-    Enum(Names),
+    Enum(Arc<Names>),
     Bytes,
     Timestamp,
     Mask,
     /// A body that is passed on unchanged; always the whole body of a request.
     Signed,
-    Message(Box<Shape>),
+    Message(Arc<Shape>),
 }
 
 /// The values of an enum as integrators see them.
@@ -86,33 +87,64 @@ pub(crate) struct Names {
     pub list: String,
 }
 
-impl Shape {
-    pub(crate) fn of(message: &MessageDescriptor, direction: Direction) -> Result<Self, Refusal> {
-        Self::inside(message, direction, &mut Vec::new())
-    }
+/// The shapes that are made so far. Most operations are about the same few records, so what is inside a message is made once
+/// and shared.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    inner: HashMap<(String, Direction), Arc<Shape>>,
+    names: HashMap<String, Arc<Names>>,
+    /// The messages that enclose the one that is being made: a message inside itself would have no finite shape.
+    outer: Vec<String>,
+}
 
-    /// `outer` are the enclosing messages: a message inside itself would have no finite shape.
-    fn inside(
+impl Shapes {
+    pub(crate) fn of(
+        &mut self,
         message: &MessageDescriptor,
         direction: Direction,
-        outer: &mut Vec<String>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Arc<Shape>, Refusal> {
+        self.outer.clear();
+        Shape::of(message, direction, self).map(Arc::new)
+    }
+
+    fn inside(&mut self, message: &MessageDescriptor, direction: Direction) -> Result<Arc<Shape>, Refusal> {
+        let key = (message.full_name().to_owned(), direction);
+        if let Some(shape) = self.inner.get(&key) {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = Arc::new(Shape::of(message, direction, self)?);
+        self.inner.insert(key, Arc::clone(&shape));
+        Ok(shape)
+    }
+
+    fn names(&mut self, descriptor: &EnumDescriptor) -> Result<Arc<Names>, &'static str> {
+        if let Some(names) = self.names.get(descriptor.full_name()) {
+            return Ok(Arc::clone(names));
+        }
+        let names = Arc::new(Names::of(descriptor)?);
+        self.names.insert(descriptor.full_name().to_owned(), Arc::clone(&names));
+        Ok(names)
+    }
+}
+
+impl Shape {
+    fn of(message: &MessageDescriptor, direction: Direction, shapes: &mut Shapes) -> Result<Self, Refusal> {
         let full_name = message.full_name();
-        if outer.iter().any(|name| name == full_name) {
+        if shapes.outer.iter().any(|name| name == full_name) {
             return Err(Refusal(format!(
                 "{full_name} contains itself; give the inner one a message of its own"
             )));
         }
-        outer.push(full_name.to_owned());
+        shapes.outer.push(full_name.to_owned());
         // The descriptor lists fields by number; the last part of the path is the order of declaration.
         let mut declared: Vec<FieldDescriptor> = message.fields().collect();
         declared.sort_by_key(|field| field.path().last().copied());
         let fields = declared
             .iter()
             .enumerate()
-            .map(|(index, field)| Field::of(field, index, direction, outer))
+            .map(|(index, field)| Field::of(field, index, direction, shapes))
             .collect::<Result<Vec<_>, _>>()?;
-        outer.pop();
+        shapes.outer.pop();
         Self::indexed(fields, proto::policy::message(message).wrapper, full_name)
     }
 
@@ -165,7 +197,7 @@ impl Field {
         field: &FieldDescriptor,
         index: usize,
         direction: Direction,
-        outer: &mut Vec<String>,
+        shapes: &mut Shapes,
     ) -> Result<Self, Refusal> {
         let refuse = |why: &str| Err(Refusal(format!("{}: {why}", field.full_name())));
         let policy = proto::policy::field(field);
@@ -178,7 +210,7 @@ impl Field {
         if field.number() > MAX_NUMBER {
             return refuse(&format!("use a field number up to {MAX_NUMBER}"));
         }
-        let kind = match Kind::of(field, policy.format(), direction, outer)? {
+        let kind = match Kind::of(field, policy.format(), direction, shapes)? {
             Ok(kind) => kind,
             Err(why) => return refuse(why),
         };
@@ -224,7 +256,7 @@ impl Kind {
         field: &FieldDescriptor,
         format: Format,
         direction: Direction,
-        outer: &mut Vec<String>,
+        shapes: &mut Shapes,
     ) -> Result<Result<Self, &'static str>, Refusal> {
         Ok(Ok(match field.kind() {
             ProtoKind::String => match format {
@@ -239,19 +271,21 @@ impl Kind {
             ProtoKind::Int64 => Self::Int64,
             ProtoKind::Uint32 => Self::Uint32,
             ProtoKind::Uint64 => Self::Uint64,
-            ProtoKind::Enum(names) => match Names::of(&names) {
+            ProtoKind::Enum(names) => match shapes.names(&names) {
                 Ok(names) => Self::Enum(names),
                 Err(why) => return Ok(Err(why)),
             },
             ProtoKind::Bytes if direction == Direction::Response => Self::Bytes,
             ProtoKind::Message(inner) => match (inner.full_name(), direction) {
                 (TIMESTAMP, _) => Self::Timestamp,
-                (FIELD_MASK, Direction::Request) if !field.is_list() && outer.len() == 1 => Self::Mask,
-                (SIGNED_BODY, Direction::Request) if !field.is_list() && outer.len() == 1 => Self::Signed,
+                (FIELD_MASK, Direction::Request) if !field.is_list() && shapes.outer.len() == 1 => Self::Mask,
+                (SIGNED_BODY, Direction::Request) if !field.is_list() && shapes.outer.len() == 1 => {
+                    Self::Signed
+                }
                 (name, _) if name.starts_with("google.") => {
                     return Ok(Err("this message of google.protobuf has no JSON shape here"));
                 }
-                _ => Self::Message(Box::new(Shape::inside(&inner, direction, outer)?)),
+                _ => Self::Message(shapes.inside(&inner, direction)?),
             },
             ProtoKind::Float | ProtoKind::Double => {
                 return Ok(Err("binary floats lose digits; use a string with FORMAT_DECIMAL"));

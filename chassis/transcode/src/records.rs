@@ -137,7 +137,8 @@ fn kind_of(message: &MessageDescriptor, operations: &[Operation]) -> Result<Reco
     if readers.any(|other| other.policy.scope != reader.policy.scope || other.peer != reader.peer) {
         return Err("its kinds are read with different scopes; give each a message of its own".to_owned());
     }
-    let plan = ResponsePlan::of_message(message).map_err(|refusal| refusal.to_string())?;
+    let plan = reader.envelope().and_then(ResponsePlan::of_data);
+    let plan = plan.ok_or("its kinds are read by an operation without an envelope")?;
     Ok(RecordKind {
         service: reader.peer.clone(),
         scope: reader.policy.scope.clone(),

@@ -1,12 +1,14 @@
 //! Responses: from protobuf wire bytes to the JSON of the envelope in one pass, without decoding a message in between.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::MessageDescriptor;
 
 use super::json;
 use super::numbers::is_number;
-use super::plan::{Direction, Field, Kind, Refusal, Shape};
+use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes};
 use super::text::{put_signed, put_string, put_time, put_unsigned};
 use super::wire::{Reader, Value, WireError};
 
@@ -33,7 +35,7 @@ pub enum RenderError {
 /// How one response message becomes `{"data": …, "meta": …}`.
 #[derive(Debug)]
 pub struct ResponsePlan {
-    envelope: Shape,
+    envelope: Arc<Shape>,
     has_meta: bool,
     /// The field numbers that lead to the id of the record in the response.
     data_id: Option<[u32; 2]>,
@@ -43,8 +45,12 @@ pub struct ResponsePlan {
 
 impl ResponsePlan {
     /// `success` is the HTTP status. A response has no body exactly when it is 204.
-    pub fn of(message: &MessageDescriptor, success: u32) -> Result<Self, Refusal> {
-        let envelope = Shape::of(message, Direction::Response)?;
+    pub(crate) fn of(
+        message: &MessageDescriptor,
+        success: u32,
+        shapes: &mut Shapes,
+    ) -> Result<Self, Refusal> {
+        let envelope = shapes.of(message, Direction::Response)?;
         let names: Vec<&str> = envelope.fields.iter().map(|field| field.name.as_str()).collect();
         match (names.as_slice(), success) {
             ([], 204) | (["data"] | ["data", "meta"], 200 | 201) => {}
@@ -71,8 +77,20 @@ impl ResponsePlan {
 
     /// For programs: the message itself, without an envelope.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
-        let envelope = Shape::of(message, Direction::Response)?;
-        Ok(Self { envelope, has_meta: true, data_id: None, data_version: None })
+        let envelope = Shapes::default().of(message, Direction::Response)?;
+        Ok(Self::without_envelope(envelope))
+    }
+
+    /// For programs: the message in `data`, which it shares with this plan. `None` if there is no message.
+    pub(crate) fn of_data(&self) -> Option<Self> {
+        match &self.envelope.fields.first()?.kind {
+            Kind::Message(shape) => Some(Self::without_envelope(Arc::clone(shape))),
+            _ => None,
+        }
+    }
+
+    fn without_envelope(shape: Arc<Shape>) -> Self {
+        Self { envelope: shape, has_meta: true, data_id: None, data_version: None }
     }
 
     /// Whether a successful response has a body.

@@ -1,6 +1,7 @@
 //! Requests: where each field of a request message comes from, and where a fault in it is reported.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use prost_reflect::MessageDescriptor;
 use proto::api::Fault;
@@ -9,7 +10,7 @@ use proto::{At, Faults};
 use super::body::{Collector, Content, Encoder};
 use super::json::{self, Failure, Json};
 use super::malformed::Malformed;
-use super::plan::{Direction, Field, Kind, Refusal, Shape};
+use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes};
 use super::query;
 use super::scalar::{Scalar, put_list};
 use super::wire::{put_bytes, put_nested};
@@ -20,7 +21,7 @@ const MAX_DEPTH: usize = 32;
 /// How path, query and body fill one request message.
 #[derive(Debug)]
 pub struct RequestPlan {
-    shape: Shape,
+    shape: Arc<Shape>,
     /// By the index of the field.
     sources: Vec<Source>,
     body: Target,
@@ -73,13 +74,14 @@ pub enum Location {
 
 impl RequestPlan {
     /// `variables` are those of the path. `body` is the value in the HTTP rule: a name, `*`, or empty for no body.
-    pub fn of(
+    pub(crate) fn of(
         message: &MessageDescriptor,
         variables: &[&str],
         body: &str,
         needs_a_field: bool,
+        shapes: &mut Shapes,
     ) -> Result<Self, Refusal> {
-        let shape = Shape::of(message, Direction::Request)?;
+        let shape = shapes.of(message, Direction::Request)?;
         let name = message.full_name();
         for variable in variables {
             match shape.find(variable) {
@@ -137,7 +139,7 @@ impl RequestPlan {
     /// For programs: the JSON is the whole request message, whether or not the rpc has a route. A mask lists the fields
     /// that are set in the only message field, just as the mask of a PATCH lists those of the body.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
-        let mut plan = Self::of(message, &[], "*", false)?;
+        let mut plan = Self::of(message, &[], "*", false, &mut Shapes::default())?;
         let mut bodies = (0..plan.shape.fields.len()).filter(|index| is_body(&plan.shape.fields[*index]));
         plan.masked = bodies.next().filter(|_| plan.has_mask && bodies.next().is_none());
         Ok(plan)

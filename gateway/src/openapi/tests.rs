@@ -33,7 +33,7 @@ fn rows(table: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn the_committed_document_is_the_one_that_is_served() {
-    assert_committed("openapi.json", &printed(&document(policy::pool())));
+    assert_committed("openapi.json", &printed(&document(&policy::commented())));
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let document = document(policy::pool());
+    let document = document(&policy::commented());
     visit(&document, &document);
 }
 
 #[test]
 fn every_operation_has_a_name_of_its_own_a_summary_and_its_answers() {
-    let document = document(policy::pool());
+    let document = document(&policy::commented());
     let mut names = std::collections::BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (verb, operation) in item.as_object().unwrap() {
@@ -99,7 +99,7 @@ fn every_operation_has_a_name_of_its_own_a_summary_and_its_answers() {
 
 #[test]
 fn a_partial_change_demands_no_field_and_a_create_demands_the_required_ones() {
-    let document = document(policy::pool());
+    let document = document(&policy::commented());
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["ClientLinkInput"]["required"], json!(["client_id"]));
     assert_eq!(schemas["ClientPatch"]["required"], Value::Null);
@@ -108,7 +108,7 @@ fn a_partial_change_demands_no_field_and_a_create_demands_the_required_ones() {
 
 #[test]
 fn a_response_has_every_field_and_says_which_may_be_null() {
-    let document = document(policy::pool());
+    let document = document(&policy::commented());
     let relation = &document["components"]["schemas"]["Relation"];
     let fields = policy::pool().get_message_by_name("admin.relations.v1.Relation").unwrap().fields().count();
     assert_eq!(relation["required"].as_array().unwrap().len(), fields);
@@ -118,7 +118,7 @@ fn a_response_has_every_field_and_says_which_may_be_null() {
 
 #[test]
 fn a_wrapper_holds_the_fields_and_no_second_wrapper() {
-    let document = document(policy::pool());
+    let document = document(&policy::commented());
     let schemas = &document["components"]["schemas"];
     let wrapper = &schemas["ClientInput"]["properties"]["client"];
     assert_eq!(wrapper["$ref"], "#/components/schemas/ClientFields");

@@ -23,7 +23,7 @@ const ASSETS: [&str; 4] =
     ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png", "favicon-16x16.png"];
 
 static DOCUMENT: LazyLock<File> = LazyLock::new(|| {
-    let document = openapi::printed(&openapi::document(proto::policy::pool()));
+    let document = openapi::printed(&openapi::document(&proto::policy::commented()));
     File::new(document, "application/json", NO_CONTENT_POLICY)
 });
 static PAGE: LazyLock<File> = LazyLock::new(|| {

@@ -30,7 +30,7 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
 async fn the_document_that_is_served_is_the_one_made_from_the_contract() {
     let response = get("/openapi.json").await;
     assert_eq!(header(&response, "content-type"), "application/json");
-    assert_eq!(text(response).await, openapi::printed(&openapi::document(proto::policy::pool())));
+    assert_eq!(text(response).await, openapi::printed(&openapi::document(&proto::policy::commented())));
 }
 
 #[tokio::test]

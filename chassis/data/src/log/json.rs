@@ -1,25 +1,17 @@
 //! A stored record as JSON text, converted with the descriptor of its message.
 
-use std::sync::OnceLock;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chassis_base::time::from_timestamp;
-use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use prost_types::Timestamp;
 use proto::api::Format;
 use serde_json::{Map, Value as Json, json};
 
-/// The descriptors of the contract. They are decoded on first use, because only reading the log needs them.
-fn contract() -> Option<&'static DescriptorPool> {
-    static POOL: OnceLock<Option<DescriptorPool>> = OnceLock::new();
-    POOL.get_or_init(|| DescriptorPool::decode(proto::REFLECTION).ok()).as_ref()
-}
-
 /// Returns an empty text if there is no record. For a message that the contract no longer has, only its type is shown.
 pub(super) fn text(message: &str, bytes: Option<&[u8]>) -> String {
     let Some(bytes) = bytes else { return String::new() };
-    let kind = contract().and_then(|contract| contract.get_message_by_name(message));
+    let kind = proto::policy::pool().get_message_by_name(message);
     let record = kind.and_then(|kind| DynamicMessage::decode(kind, bytes).ok());
     record.map_or_else(|| json!({"type": message}), |record| object(&record)).to_string()
 }
