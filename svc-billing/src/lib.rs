@@ -131,6 +131,7 @@ impl Service for Billing {
             subscription::worker(Arc::clone(&self.shared), Arc::clone(&processor)),
             processor::worker(Arc::clone(&processor)),
             mandate::worker(Arc::clone(&processor.provider)),
+            document::pdf_worker::worker(Arc::clone(&self.shared)),
         ];
         match processor.provider.name() {
             sandbox::NAME => {

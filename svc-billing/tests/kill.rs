@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chassis_base::Clock;
 use chassis_service::Service;
-use chassis_testing::{Process, TestDatabase, quiet_port};
+use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use gateway::testing::{Answer, Api, TestGateway};
 use ready::until_ready;
 use serde_json::json;
@@ -97,6 +97,12 @@ async fn a_killed_service_loses_and_duplicates_no_number() {
             assert_eq!(repeated.body, first);
         }
     }
+    let mut connection = database.connect().await;
+    eventually("every invoice has its PDF, whichever was killed before it was made", async || {
+        let sql = "select count(*) from billing.document where pdf_version is distinct from content_version";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut connection).await.unwrap() == 0
+    })
+    .await;
     let (numbers, keys, lowest, highest, counted): (i64, i64, String, String, i64) = sqlx::query_as(
         "select count(distinct number), count(distinct external_id), min(number), max(number),
                 (select sum(entries)::bigint from billing.total where bucket = (select min(bucket) from billing.total))

@@ -15,7 +15,7 @@ use crate::pool::{Connection, Pool, Purpose};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
 use crate::wake::Wake;
-use crate::write::{Numbers, Turns};
+use crate::write::{Numbers, Sequences, Turns};
 
 /// How long a request waits for a free connection before it fails with a retryable error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,6 +34,7 @@ pub struct Db {
     pub(crate) records: Arc<OnceLock<SharedRecords>>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) numbers: Arc<Numbers>,
+    pub(crate) sequences: Arc<Sequences>,
 }
 
 impl Db {
@@ -57,8 +58,22 @@ impl Db {
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
-        let (records, turns, numbers) = (Arc::default(), Arc::default(), Arc::default());
-        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch, records, turns, numbers })
+        let (records, turns) = (Arc::default(), Arc::default());
+        let (numbers, sequences) = (Arc::default(), Arc::default());
+        Ok(Self {
+            pool,
+            probe,
+            schema,
+            pooler,
+            clock,
+            listeners,
+            wake,
+            watch,
+            records,
+            turns,
+            numbers,
+            sequences,
+        })
     }
 
     /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,

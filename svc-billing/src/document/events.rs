@@ -1,6 +1,6 @@
 //! The events that documents emit.
 
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Plan, Tx};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::rules::status::Status;
 use super::{Kind, Record, store};
 use crate::error::Error;
 
-pub(crate) fn created(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn created(tx: &mut Plan<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.created", record, json!({})),
         Kind::Quote => emit(tx, "quote.created", record, json!({})),
@@ -20,7 +20,7 @@ pub(crate) fn created(tx: &mut Tx<'_>, record: &Record) {
 }
 
 /// Emitted for the services that refer to documents.
-pub(crate) fn deleted(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn deleted(tx: &mut Plan<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.deleted", record, json!({})),
         Kind::Quote => emit(tx, "quote.deleted", record, json!({})),
@@ -47,9 +47,25 @@ pub(crate) fn credited(tx: &mut Tx<'_>, invoice: &Record, credit: Uuid) {
 
 /// Emits the events of a change of status. To be called whenever a status changes.
 pub(crate) async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &Status) -> Result<(), Error> {
+    emit_status(tx, record, from);
+    if *from != record.status && is_paid(record) {
+        first_paid(tx, record).await?;
+    }
+    Ok(())
+}
+
+/// Whether a document counts as a payment of its client. A draft asks for nothing yet, and an invoice with a negative total is
+/// refunded rather than paid.
+pub(crate) fn is_paid(record: &Record) -> bool {
+    let is_claim = record.kind == Kind::Invoice && record.is_final && record.total_incl > Decimal::ZERO;
+    is_claim && record.status == Status::Paid
+}
+
+/// The same for a document that is not [paid](is_paid), which needs no transaction.
+pub(crate) fn emit_status(tx: &mut Plan<'_>, record: &Record, from: &Status) {
     let to = &record.status;
     if from == to {
-        return Ok(());
+        return;
     }
     match record.kind {
         Kind::Quote => {
@@ -58,14 +74,9 @@ pub(crate) async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &Stat
         Kind::Workorder if is_done(to) && !is_done(from) => {
             emit(tx, "workorder.completed", record, json!({}));
         }
-        // A draft asks for nothing yet, and an invoice with a negative total is refunded rather than paid.
-        Kind::Invoice if *to == Status::Paid && record.is_final && record.total_incl > Decimal::ZERO => {
-            emit(tx, "invoice.paid", record, json!({}));
-            first_paid(tx, record).await?;
-        }
+        Kind::Invoice if is_paid(record) => emit(tx, "invoice.paid", record, json!({})),
         Kind::Invoice | Kind::Workorder => {}
     }
-    Ok(())
 }
 
 fn is_done(status: &Status) -> bool {
@@ -103,7 +114,7 @@ pub(crate) fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, 
     emit(tx, kind, record, more);
 }
 
-fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
+fn emit(tx: &mut Plan<'_>, kind: &'static str, record: &Record, more: Value) {
     let mut data = json!({
         "id": record.id,
         "number": record.number,

@@ -1,8 +1,9 @@
-//! A document at the time of its issue, from which its PDF is made after the commit of the transaction that made it final.
+//! A document at the time of its issue, from which its PDF is made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use render::PrintedDocument;
+use uuid::Uuid;
 
 use super::Full;
 
@@ -13,17 +14,17 @@ pub(crate) struct Issued {
     pub printed: PrintedDocument,
 }
 
-/// The document that a transaction has made final, so that nothing of it is read again for its PDF. If the transaction runs
-/// more than once, that of the last run.
+/// The document whose PDF was stored by the last run of an operation, before its commit. If that run does not commit, nothing
+/// lists the file.
 #[derive(Clone, Default)]
-pub(crate) struct LastIssued(Arc<Mutex<Option<Issued>>>);
+pub(crate) struct PrintedAhead(Arc<Mutex<Option<Uuid>>>);
 
-impl LastIssued {
-    pub(crate) fn set(&self, issued: Issued) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(issued);
+impl PrintedAhead {
+    pub(crate) fn set(&self, document: Uuid) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
     }
 
-    pub(crate) fn take(&self) -> Option<Issued> {
+    pub(crate) fn take(&self) -> Option<Uuid> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

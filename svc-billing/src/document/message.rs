@@ -136,11 +136,16 @@ fn delivery_json(delivery: &MailDelivery) -> Value {
     }
 }
 
+/// The status of a PDF that is still to be made.
+pub(crate) const PENDING: &str = "pending";
+
 fn pdf(record: &Record, url: String) -> Pdf {
     if record.pdf_version == Some(record.content_version) {
         Pdf { generated: true, status: "ready".to_owned(), message: None, url: Some(url) }
-    } else if record.pdf_error.is_empty() {
+    } else if !record.is_final {
         Pdf { generated: false, status: "none".to_owned(), message: None, url: None }
+    } else if record.pdf_error.is_empty() {
+        Pdf { generated: false, status: PENDING.to_owned(), message: None, url: None }
     } else {
         let message = Some(record.pdf_error.clone());
         Pdf { generated: false, status: "failed".to_owned(), message, url: None }

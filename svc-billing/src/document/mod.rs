@@ -1,7 +1,7 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
 //!
 //! Besides the files that every resource has: `message` turns records into messages of the contract, `issued` is a document
-//! as its PDF shows it, `pdf_renderer` makes and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the
+//! as its PDF shows it, `pdf_renderer` makes and keeps the PDFs, `pdf_worker` those that nobody waits for, `attachment` attaches them to mails, `mailer` writes the
 //! mails, `delivery` hears what becomes of them, and `shared` is what the services of documents, of their pages and of
 //! subscriptions have in common.
 
@@ -13,6 +13,7 @@ mod mailer;
 mod message;
 pub(crate) mod operations;
 pub(crate) mod pdf_renderer;
+pub(crate) mod pdf_worker;
 pub(crate) mod rpc;
 pub(crate) mod rules;
 pub(crate) mod scans;

@@ -1,5 +1,8 @@
-//! PDFs and e-invoices of documents. They are made when first needed, outside any transaction, and stored in the object
-//! store; the same document always gives the same bytes. An event tells the service that lists files of each stored PDF.
+//! PDFs and e-invoices of documents. They are made outside any transaction and stored in the object store; the same document
+//! always gives the same bytes. An event tells the service that lists files of each stored PDF.
+//!
+//! The PDF of a new final document is made before it is committed if that costs nobody time, and recorded with the document
+//! itself. Otherwise it is pending: `pdf_worker` makes it, or whoever asks for it first.
 //!
 //! A PDF shows the state of payment at this moment. Only the PDF with the state at the time of issue is stored as a file.
 //! One with a later state is rendered on request, with the e-invoice inside that was issued.
@@ -14,6 +17,7 @@ use chassis_work::files::{Key, Reading};
 use render::PrintedDocument;
 use render::printed::{Collection, Party, PrintedState};
 use render::text::file_name;
+use uuid::Uuid;
 
 use super::issued::Issued;
 use super::operations::{FileLocation, StoredPdf, record_stored_pdf};
@@ -23,9 +27,11 @@ use super::{Full, Kind, Links, Parties, Seller, store};
 use crate::clients::{self, Clients};
 use crate::error::Error;
 use crate::online_payment::{self, OnlinePayment};
-use crate::renderer::RenderPool;
+use crate::renderer::{RenderPool, Slot};
 use crate::{einvoice, identity};
 
+/// A document with more rows is committed before its PDF is made.
+const MAX_ROWS_BEFORE_COMMIT: usize = 100;
 /// For fetching the client of a draft.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -102,6 +108,33 @@ impl PdfRenderer {
         let key = key(account.id, &issued.full);
         let rendered = self.print(account, &key, issued.printed.clone()).await?;
         Ok(self.stored_pdf(&key, &issued.full, rendered.len()))
+    }
+
+    /// A slot to make the PDF of a document of so many rows before it is committed, if one is free.
+    pub(crate) async fn reserve(&self, account: AccountId, rows: usize) -> Option<Slot> {
+        if rows > MAX_ROWS_BEFORE_COMMIT { None } else { self.pool.reserve(account).await }
+    }
+
+    /// Renders and stores the PDF of a document that is about to be committed together with the record of its PDF. If it is not
+    /// committed after all, the file is to be [discarded](Self::discard).
+    pub(crate) async fn issue_reserved(
+        &self,
+        slot: Slot,
+        account: &Account,
+        issued: &Issued,
+    ) -> Result<StoredPdf, Error> {
+        let key = key(account.id, &issued.full);
+        let rendered = self.pool.render_reserved(slot, issued.printed.clone()).await?;
+        let size = rendered.len();
+        self.files.put(&key, rendered).await?;
+        Ok(self.stored_pdf(&key, &issued.full, size))
+    }
+
+    /// Removes the file of a document that was not committed. Nothing lists it, so it does no harm if this fails.
+    pub(crate) async fn discard(&self, account: AccountId, document: Uuid) {
+        if let Err(error) = self.files.delete(&new_key(account, document)).await {
+            tracing::warn!(%error, %document, "the PDF of a document that was not stored remains");
+        }
     }
 
     /// Renders and stores the PDF as it was issued, with its e-invoice.
@@ -239,4 +272,9 @@ fn is_recorded(full: &Full) -> bool {
 fn key(account: AccountId, full: &Full) -> Key {
     let version = u64::try_from(full.record.content_version).unwrap_or_default();
     Key::new(account, "documents", full.record.id).number(version)
+}
+
+/// The key of the file of a new document, which has its first version.
+fn new_key(account: AccountId, document: Uuid) -> Key {
+    Key::new(account, "documents", document).number(1)
 }

@@ -20,6 +20,7 @@ macro_rules! values {
          company_registration_number, vat_number, iban, bic, bank_account_name, footer"
     };
 }
+pub(crate) use values;
 
 macro_rules! select {
     ($columns:literal) => {
@@ -92,8 +93,12 @@ pub async fn seller(connection: &mut PgConnection, account: AccountId) -> Result
     let Some(row) = sqlx::query(sql).bind(account).fetch_optional(connection).await? else {
         return Ok(Seller::default());
     };
-    let mut columns = Columns::of(&row);
-    let values = take_values(&mut columns)?;
+    Ok(take_seller(&mut Columns::of(&row))?)
+}
+
+/// Reads `values!`, and the format and the bytes of the logo.
+pub(crate) fn take_seller(columns: &mut Columns<'_>) -> Result<Seller, sqlx::Error> {
+    let values = take_values(columns)?;
     let format = logo_format(columns.take()?)?;
     let bytes: Option<Vec<u8>> = columns.take()?;
     let logo = format.zip(bytes).map(|(format, bytes)| Logo { format, bytes });

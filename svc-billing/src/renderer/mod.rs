@@ -27,6 +27,8 @@ use crate::einvoice;
 
 /// How long a request waits for its turn.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long a new document waits for its turn, which is committed without a PDF otherwise.
+const BRIEF_SLOT_TIMEOUT: Duration = Duration::from_millis(25);
 /// For the PDFs that are not stored as files.
 const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
@@ -74,7 +76,7 @@ struct State {
 pub(crate) struct RenderPool(Arc<Mutex<State>>);
 
 /// The right to render, released when it is dropped.
-struct Slot {
+pub(crate) struct Slot {
     pool: RenderPool,
     account: AccountId,
 }
@@ -162,24 +164,30 @@ impl RenderPool {
         state.in_progress.remove(&key);
     }
 
+    /// A slot for the file of a document that is about to be stored, if one is free within a moment.
+    pub(crate) async fn reserve(&self, account: AccountId) -> Option<Slot> {
+        self.slot(account, Priority::Final, BRIEF_SLOT_TIMEOUT).await.ok()
+    }
+
+    /// Renders the file of a document in a slot that was reserved for it.
+    pub(crate) async fn render_reserved(&self, slot: Slot, printed: PrintedDocument) -> Result<Bytes, Error> {
+        let content = Content { issued: Some(printed.clone()), printed };
+        Ok(render_in(slot, content).await?)
+    }
+
     async fn render_in_slot(&self, account: AccountId, content: Content) -> Rendered {
         let priority = if content.is_file() { Priority::Final } else { Priority::View };
-        let slot = self.slot(account, priority).await?;
-        let rendered = tokio::task::spawn_blocking(move || {
-            // Held by the thread itself: a caller that gives up must not free the slot while the thread still works.
-            let _slot = slot;
-            let kind = if content.printed.draft { "draft" } else { "final" };
-            metrics::counter!("pdf_renders_total", "kind" => kind).increment(1);
-            content.render()
-        });
-        match rendered.await {
-            Ok(rendered) => rendered.map(Bytes::from).map_err(Failure::Failed),
-            Err(error) => Err(Failure::Failed(error.to_string())),
-        }
+        let slot = self.slot(account, priority, SLOT_TIMEOUT).await?;
+        render_in(slot, content).await
     }
 
     /// Waits for a free slot.
-    async fn slot(&self, account: AccountId, priority: Priority) -> Result<Slot, Failure> {
+    async fn slot(
+        &self,
+        account: AccountId,
+        priority: Priority,
+        max_wait: Duration,
+    ) -> Result<Slot, Failure> {
         let (sender, receiver) = oneshot::channel();
         let pushed = {
             let mut state = self.state();
@@ -188,7 +196,7 @@ impl RenderPool {
         };
         pushed.map_err(|queue::Full| Failure::Busy)?;
         self.serve();
-        match tokio::time::timeout(SLOT_TIMEOUT, receiver).await {
+        match tokio::time::timeout(max_wait, receiver).await {
             Ok(Ok(slot)) => Ok(slot),
             Ok(Err(_)) | Err(_) => Err(Failure::Busy),
         }
@@ -197,12 +205,30 @@ impl RenderPool {
     /// Gives the free slots to the requests whose turn it is.
     fn serve(&self) {
         loop {
-            let next = self.state().queue.next();
+            let (next, waiting) = {
+                let queue = &mut self.state().queue;
+                (queue.next(), queue.waiting())
+            };
+            metrics::gauge!("pdf_renders_waiting").set(f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)));
             let Some((account, waiting)) = next else { return };
             // When the receiver has given up, dropping the slot here releases it, and that serves the next in line.
             let unused = waiting.send(Slot { pool: self.clone(), account });
             drop(unused);
         }
+    }
+}
+
+async fn render_in(slot: Slot, content: Content) -> Rendered {
+    let rendered = tokio::task::spawn_blocking(move || {
+        // Held by the thread itself: a caller that gives up must not free the slot while the thread still works.
+        let _slot = slot;
+        let kind = if content.printed.draft { "draft" } else { "final" };
+        metrics::counter!("pdf_renders_total", "kind" => kind).increment(1);
+        content.render()
+    });
+    match rendered.await {
+        Ok(rendered) => rendered.map(Bytes::from).map_err(Failure::Failed),
+        Err(error) => Err(Failure::Failed(error.to_string())),
     }
 }
 

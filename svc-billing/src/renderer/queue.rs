@@ -70,7 +70,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.lanes.iter().flat_map(|lane| &lane.0).map(|(_, waiting)| waiting.len()).sum()
     }
 
@@ -136,6 +136,19 @@ mod tests {
         assert_eq!(queue.next(), Some((other, 100)));
         queue.release(other);
         assert_eq!(queue.next(), Some((greedy, 101)), "finals come before drafts");
+    }
+
+    #[test]
+    fn a_single_final_waits_for_one_turn_of_an_account_with_hundreds() {
+        let mut queue = Queue::new(2);
+        let (busy, other) = (account(1), account(2));
+        let accepted = (0..300).filter(|entry| queue.push(busy, Priority::Final, *entry).is_ok()).count();
+        assert_eq!((accepted, queue.waiting()), (MAX_WAITING_PER_ACCOUNT, MAX_WAITING_PER_ACCOUNT));
+        assert!(queue.next().is_some() && queue.next().is_some(), "it has both slots");
+        queue.push(other, Priority::Final, 1_000).unwrap();
+        queue.release(busy);
+        assert_eq!(queue.next(), Some((other, 1_000)));
+        assert_eq!(queue.next(), None);
     }
 
     #[test]

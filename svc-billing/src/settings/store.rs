@@ -21,6 +21,23 @@ macro_rules! columns {
          number_padding, sandbox_payments"
     };
 }
+pub(crate) use columns;
+
+/// The settings and tax rates of an account: the columns and where they come from.
+macro_rules! settings_and_rates {
+    () => {
+        concat!(
+            "(select country from billing.account where account_id = $1) as account_country, \
+             settings.account_id is not null as provisioned, rates.codes, rates.amounts, rates.types, ",
+            $crate::settings::store::columns!(),
+            " from (values ($1::uuid)) requested (id) left join billing.settings on settings.account_id = $1 \
+             cross join (select array_agg(code) as codes, array_agg(amount) as amounts, array_agg(type) as types \
+             from (select code, amount, type from billing.tax_rate \
+             where account_id = $1 and context = 'sales' order by code) rate) rates"
+        )
+    };
+}
+pub(crate) use settings_and_rates;
 
 impl FromRow<'_, PgRow> for Settings {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
@@ -42,22 +59,18 @@ impl FromRow<'_, PgRow> for Settings {
 /// The settings and tax rates that a new document needs, in one round trip. An account that was never provisioned has
 /// the defaults of its country.
 pub async fn for_documents(connection: &mut PgConnection, account: AccountId) -> Result<ForDocuments, Error> {
-    let sql = concat!(
-        "select (select country from billing.account where account_id = $1) as country, \
-         settings.account_id is not null as provisioned, \
-         rates.codes, rates.amounts, rates.types, ",
-        columns!(),
-        " from (values ($1::uuid)) requested (id) left join billing.settings on settings.account_id = $1 \
-         cross join (select array_agg(code) as codes, array_agg(amount) as amounts, array_agg(type) as types \
-         from (select code, amount, type from billing.tax_rate \
-         where account_id = $1 and context = 'sales' order by code) rate) rates"
-    );
+    let sql = concat!("select ", settings_and_rates!());
     let row = sqlx::query(sql).bind(account).fetch_one(connection).await?;
+    read_for_documents(&row)
+}
+
+/// Reads the columns of `settings_and_rates!`, by their names.
+pub(crate) fn read_for_documents(row: &PgRow) -> Result<ForDocuments, Error> {
     if !row.try_get::<bool, _>("provisioned")? {
-        let country: Option<String> = row.try_get("country")?;
+        let country: Option<String> = row.try_get("account_country")?;
         return Ok(built_in(country.as_deref().unwrap_or(DEFAULT_COUNTRY)));
     }
-    let settings = Settings::from_row(&row)?;
+    let settings = Settings::from_row(row)?;
     let codes: Option<Vec<String>> = row.try_get("codes")?;
     let amounts: Option<Vec<Decimal>> = row.try_get("amounts")?;
     let types: Option<Vec<String>> = row.try_get("types")?;

@@ -83,6 +83,28 @@ async fn concurrent_finals_get_numbers_without_gaps_or_duplicates() {
     assert_eq!(first["meta"]["credited_by"].as_array().unwrap().len(), 8);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn finals_step_over_thousands_of_numbers_that_callers_have_chosen() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    user.create("invoices", json!({"title": "T", "number": "INV-2026-00001"})).await;
+    let more = "insert into billing.document
+                select (jsonb_populate_record(d, jsonb_build_object('id', gen_random_uuid(), 'token', '\\x' || md5(n::text),
+                        'number', 'INV-2026-' || lpad(n::text, 5, '0')))).*
+                from billing.document d cross join generate_series(2, 4000) n";
+    sqlx::raw_sql(more).execute(&mut world.database.connect().await).await.unwrap();
+    let body = json!({"title": "T", "client_id": client, "rows": priced(&[1]), "generate": true});
+    let posts = (0..10).map(|_| {
+        let (user, body) = (user.clone(), body.clone());
+        async move { user.api.post("/v1/invoices", body).await }
+    });
+    let answers = all(posts).await;
+    let numbers: BTreeSet<String> =
+        answers.into_iter().map(|answer| answer.expect(201).at("/data/number").to_string()).collect();
+    assert_eq!(numbers, (4001..=4010).map(|number| format!("\"INV-2026-{number:05}\"")).collect());
+}
+
 async fn stored_numbers(world: &World) -> Vec<String> {
     sqlx::query_scalar("select number from billing.document where number like 'INV-2026-%' and is_final")
         .fetch_all(&mut world.database.connect().await)

@@ -31,6 +31,11 @@ impl World {
         Self::with_mail("").await
     }
 
+    /// With background work, and no server for mail.
+    pub(crate) async fn working() -> Self {
+        Self::with_mail("smtp://127.0.0.1:9").await
+    }
+
     /// With background work: mail goes to this server.
     pub(crate) async fn mailing(smtp_url: &str) -> Self {
         Self::with_mail(smtp_url).await

@@ -103,7 +103,7 @@ async fn a_document_of_each_kind_counts_its_changes() {
         assert_eq!(user.finalize(list, &draft).await["meta"]["version"], 5);
         // The PDF of another title is another one, which is made when it is opened.
         let patched = user.patch(list, &draft, json!({"title": "Newest"})).await;
-        assert_eq!((&patched["meta"]["version"], &patched["pdf"]["status"]), (&json!(6), &json!("none")));
+        assert_eq!((&patched["meta"]["version"], &patched["pdf"]["status"]), (&json!(6), &json!("pending")));
         assert_eq!(version(&world, &user, list, &draft).await, 6, "{list}");
         for _ in 0..2 {
             let url = patched["pdf_url"].as_str().unwrap();
@@ -142,19 +142,34 @@ async fn a_deleted_draft_has_a_last_entry() {
 }
 
 #[tokio::test]
-async fn a_pdf_that_fails_and_is_made_later_is_two_changes() {
+async fn a_pdf_that_could_not_be_made_with_its_document_is_a_change_when_it_is_made() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let occupied = world.files().join("billing");
     std::os::unix::fs::symlink(world.files().join("nowhere"), &occupied).unwrap();
     let invoice = user.invoice(&client, &[10]).await;
-    assert_eq!((&invoice["pdf"]["status"], &invoice["meta"]["version"]), (&json!("failed"), &json!(2)));
-    assert_eq!(version(&world, &user, "invoices", &invoice).await, 2);
+    assert_eq!((&invoice["pdf"]["status"], &invoice["meta"]["version"]), (&json!("pending"), &json!(1)));
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 1);
     std::fs::remove_file(&occupied).unwrap();
     let url = invoice["pdf_url"].as_str().unwrap();
     user.api.get(&url[url.find("/documents/").unwrap()..]).await.expect(200);
-    assert_eq!(version(&world, &user, "invoices", &invoice).await, 3);
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 2);
+}
+
+#[tokio::test]
+async fn a_pdf_of_a_draft_that_became_final_may_fail_and_is_made_later() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let draft = user.draft(&user.client("C").await, &[10]).await;
+    let occupied = world.files().join("billing");
+    std::os::unix::fs::symlink(world.files().join("nowhere"), &occupied).unwrap();
+    let invoice = user.finalize("invoices", &draft).await;
+    assert_eq!((&invoice["pdf"]["status"], &invoice["meta"]["version"]), (&json!("failed"), &json!(3)));
+    std::fs::remove_file(&occupied).unwrap();
+    let url = invoice["pdf_url"].as_str().unwrap();
+    user.api.get(&url[url.find("/documents/").unwrap()..]).await.expect(200);
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 4);
 }
 
 #[tokio::test]
@@ -204,14 +219,14 @@ async fn an_invoice_changes_with_its_credits() {
 
     let invoice = user.invoice(&client, &[10, 20]).await;
     user.pay(&invoice, json!({})).await;
-    assert_eq!(version(&world, &user, "invoices", &invoice).await, 3);
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 2);
     let first = user.credit(&invoice, some(0)).await;
     assert_eq!(first["meta"]["version"], 2, "with its PDF");
     assert_eq!(version(&world, &user, "invoices", &first).await, 2);
-    assert_eq!(version(&world, &user, "invoices", &invoice).await, 4);
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 3);
     let second = user.credit(&invoice, some(1)).await;
     assert_eq!(version(&world, &user, "invoices", &second).await, 2);
-    assert_eq!(version(&world, &user, "invoices", &invoice).await, 5);
+    assert_eq!(version(&world, &user, "invoices", &invoice).await, 4);
     user.pay(&first, json!({})).await;
     assert_eq!(version(&world, &user, "invoices", &first).await, 3);
     version(&world, &user, "invoices", &second).await;
@@ -292,7 +307,7 @@ async fn a_draft_changes_once_with_the_names_of_its_client() {
         let request = DeliverEventsRequest { events: vec![renamed("New"), renamed("Newer")] };
         listener.deliver_events(caller.request(request)).await.unwrap();
         for (list, document, expected) in
-            [("invoices", &draft, 2), ("quotes", &quote, 2), ("invoices", &other, 1), ("invoices", &made, 2)]
+            [("invoices", &draft, 2), ("quotes", &quote, 2), ("invoices", &other, 1), ("invoices", &made, 1)]
         {
             assert_eq!(version(&world, &user, list, document).await, expected, "{list}");
         }

@@ -16,6 +16,11 @@ impl Deferred {
         Ok(Self { sql: statement.sql(), arguments })
     }
 
+    /// Whether it changes a row that must be there.
+    pub(super) fn is_update(&self) -> bool {
+        self.sql.as_str().starts_with("update ")
+    }
+
     /// How many parameters it has.
     pub(super) fn bound(&self) -> usize {
         self.arguments.len()

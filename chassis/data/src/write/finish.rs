@@ -29,14 +29,22 @@ pub(super) struct Kept {
 impl LazyTx<'_> {
     /// Like [`Tx::end`], also for a write whose transaction is not open.
     pub(super) async fn end<T>(self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
-        let Self { tx, number_request } = self;
+        let Self { tx, number_request, mut place } = self;
         let ended = if tx.connection.is_begun() || outcome.is_err() {
             tx.end(outcome, kept).await
         } else {
+            if let Some(place) = &mut place {
+                place.wait().await?;
+            }
             Box::pin(tx.plan.write_at_once(kept)).await.and(outcome)
         };
-        if let (Ok(_), Some(number_request)) = (&ended, number_request) {
-            number_request.committed();
+        if ended.is_ok() {
+            if let Some(number_request) = number_request {
+                number_request.committed();
+            }
+            if let Some(place) = place {
+                place.committed();
+            }
         }
         ended
     }
@@ -95,6 +103,11 @@ impl Plan<'_> {
         let committed = match committed {
             Ok(()) => {
                 effect.committed();
+                for (counter, number) in std::mem::take(&mut self.took) {
+                    let counter = (self.account.id, counter);
+                    self.database.sequences.note(&counter, number);
+                    self.database.numbers.note(&counter, number);
+                }
                 Ok(())
             }
             Err(CommitError::Refused(error)) => {

@@ -48,6 +48,7 @@ impl LastStatement {
         let deferred = plan.deferred.take();
         let parts = Parts {
             deferred: deferred.as_ref().map(Deferred::bound),
+            updates: deferred.as_ref().is_some_and(Deferred::is_update),
             number: plan.expected.is_some(),
             entries: Rows::of(entries.ids.len()),
             totals: Rows::of(totals.0.len()),

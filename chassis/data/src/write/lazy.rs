@@ -14,6 +14,7 @@ use sqlx::PgConnection;
 
 use super::numbers::{Number, NumberRequest};
 use super::plan::Plan;
+use super::sequence::Place;
 use super::tx::Tx;
 use crate::log::check;
 use crate::origin::Origin;
@@ -23,15 +24,17 @@ use crate::pool::{Purpose, Transaction};
 pub struct LazyTx<'a> {
     pub(super) tx: Tx<'a>,
     pub(super) number_request: Option<NumberRequest<'a>>,
+    /// See [`LazyTx::next_in_sequence`].
+    pub(super) place: Option<Place<'a>>,
 }
 
 impl<'a> LazyTx<'a> {
     pub(super) fn new(plan: Plan<'a>) -> Self {
-        Self { tx: Tx { plan, connection: Transaction::NOT_BEGUN }, number_request: None }
+        Self { tx: Tx { plan, connection: Transaction::NOT_BEGUN }, number_request: None, place: None }
     }
 
-    /// The transaction, which begins if it has not begun yet.
-    pub(super) async fn open(&mut self) -> Result<&mut Tx<'a>, Error> {
+    /// The transaction, which begins if it has not begun yet: for an operation that turns out to need one.
+    pub async fn open(&mut self) -> Result<&mut Tx<'a>, Error> {
         let Tx { plan, connection } = &mut self.tx;
         if !connection.is_begun() {
             *connection = plan.database.pool.begin(plan.purpose()).await?;
@@ -67,6 +70,11 @@ impl<'a> LazyTx<'a> {
         self.tx.plan.database.read(query).await
     }
 
+    /// The transaction, if it is open.
+    pub fn transaction(&mut self) -> Option<&mut Tx<'a>> {
+        self.is_open().then_some(&mut self.tx)
+    }
+
     /// The connection, if the transaction is open: for reads with a lock, and for the reason why a row may be refused.
     pub fn opened(&mut self) -> Option<&mut PgConnection> {
         self.is_open().then(|| self.tx.db())
@@ -93,6 +101,18 @@ impl<'a> LazyTx<'a> {
             }
         };
         self.number_request = Some(number_request);
+        Ok(number)
+    }
+
+    /// The number that the write takes from a counter that must have no gaps, together with what it writes. Only for a write
+    /// whose transaction is not open; a transaction locks the counter ([`Tx::next_number`]) and says what it
+    /// took ([`Tx::took_number`]). Take the number as late as possible: the next call in line waits for this one.
+    pub async fn next_in_sequence(&mut self, counter: &str) -> Result<i64, Error> {
+        let plan = &mut self.tx.plan;
+        let place = Place::join(plan.database, plan.account.id, counter).await?;
+        let number = place.number();
+        plan.expected = Some((counter.to_owned(), number));
+        self.place = Some(place);
         Ok(number)
     }
 }

@@ -23,6 +23,16 @@ const MAX_REMEMBERED: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Numbers(Mutex<HashMap<Counter, Demand>>);
 
+impl Numbers {
+    /// A transaction that took this number has committed.
+    pub(super) fn note(&self, counter: &Counter, number: i64) {
+        let mut demands = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(demand) = demands.get_mut(counter) {
+            demand.note(number);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Demand {
     /// Those that are under way, with or without a number.

@@ -34,6 +34,13 @@ pub(super) struct Lazily<'a, I, F> {
     pub function: &'a F,
 }
 
+/// The same for a function that also needs values that were prepared for it.
+pub(super) struct LazilyOfBoth<'a, I, P, F> {
+    pub input: &'a I,
+    pub prepared: &'a P,
+    pub function: &'a F,
+}
+
 impl<I, T, E, F> Operation for Of<'_, I, F>
 where
     E: Into<Error>,
@@ -67,5 +74,17 @@ where
 
     async fn run(&self, tx: &mut LazyTx<'_>) -> Result<T, Error> {
         (self.function)(tx, self.input).await.map_err(Into::into)
+    }
+}
+
+impl<I, P, T, E, F> Operation for LazilyOfBoth<'_, I, P, F>
+where
+    E: Into<Error>,
+    F: AsyncFn(&mut LazyTx<'_>, &I, &P) -> Result<T, E>,
+{
+    type Answer = T;
+
+    async fn run(&self, tx: &mut LazyTx<'_>) -> Result<T, Error> {
+        (self.function)(tx, self.input, self.prepared).await.map_err(Into::into)
     }
 }

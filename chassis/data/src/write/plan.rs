@@ -48,6 +48,8 @@ pub struct Plan<'a> {
     pub(super) deferred: Option<Deferred>,
     /// A number that the last statement takes from its counter, or fails.
     pub(super) expected: Option<(String, i64)>,
+    /// See [`Tx::took_number`](crate::Tx::took_number).
+    pub(super) took: Vec<(String, i64)>,
 }
 
 impl<'a> Plan<'a> {
@@ -145,7 +147,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Leaves a statement to the last one of the transaction, which saves a round trip. It must not be one whose result is
-    /// needed, and statements of the operation do not see what it writes. A transaction has one such statement.
+    /// needed, and statements of the operation do not see what it writes. A transaction has one such statement; one that
+    /// writes to several tables has the form `with a as (…), b as (…) select 1`. An update must find its row.
     pub fn write_last(&mut self, statement: Query<'_, Postgres, PgArguments>) -> Result<(), Error> {
         if self.deferred.is_some() {
             return Err(Error::Internal("a transaction left two statements to its last one".into()));

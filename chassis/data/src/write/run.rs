@@ -15,7 +15,7 @@ use tonic::{Response, Status};
 use super::collision::Collision;
 use super::finish::Kept;
 use super::lazy::LazyTx;
-use super::operation::{Lazily, Of, OfBoth, Operation};
+use super::operation::{Lazily, LazilyOfBoth, Of, OfBoth, Operation};
 use super::plan::Plan;
 use super::tx::Tx;
 use crate::db::Db;
@@ -77,6 +77,23 @@ impl Db {
         F: AsyncFn(&mut Tx<'_>, &R, &P) -> Result<T, E>,
     {
         let operation = OfBoth { input: &call.input, prepared: &prepared, function: &operation };
+        self.call(&call, &operation).await
+    }
+
+    /// Like [`write_lazily`](Self::write_lazily), for an operation that also needs values that were looked up before.
+    pub async fn write_lazily_with<R, P, T, E, F>(
+        &self,
+        call: Call<R>,
+        prepared: P,
+        operation: F,
+    ) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut LazyTx<'_>, &R, &P) -> Result<T, E>,
+    {
+        let operation = LazilyOfBoth { input: &call.input, prepared: &prepared, function: &operation };
         self.call(&call, &operation).await
     }
 
@@ -268,6 +285,7 @@ impl Db {
             expects_amendment: false,
             deferred: None,
             expected: None,
+            took: Vec::new(),
         })
     }
 }

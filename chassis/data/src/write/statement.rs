@@ -39,6 +39,8 @@ const SHARED_BY_TOTALS: usize = 1;
 pub(super) struct Parts {
     /// How many parameters the statement has that the operation left to this one.
     pub deferred: Option<usize>,
+    /// The deferred statement is an update, and must find its row.
+    pub updates: bool,
     /// A number is taken from its counter.
     pub number: bool,
     pub entries: Rows,
@@ -71,7 +73,7 @@ impl Parts {
     pub(super) fn sql(self, deferred: &str) -> String {
         let (mut with, mut bound) = (Vec::new(), 0);
         if let Some(parameters) = self.deferred {
-            with.push(format!("deferred as ({deferred})"));
+            with.push(deferred_sql(deferred, self.updates));
             bound += parameters;
         }
         if self.number {
@@ -79,7 +81,7 @@ impl Parts {
             bound += NUMBER;
         }
         if self.entries != Rows::None {
-            with.push(entries_sql(self.entries, bound));
+            with.push(entries_sql(self.entries, bound, self.updates));
             bound += SHARED_BY_ENTRIES + ENTRY.len();
         }
         if self.totals != Rows::None {
@@ -93,6 +95,16 @@ impl Parts {
             None => "select 1".to_owned(),
         };
         if with.is_empty() { last } else { format!("with {} {last}", with.join(", ")) }
+    }
+}
+
+/// A statement that has several parts, `with a as (…), b as (…) select 1`, has them side by side with those of this one,
+/// because Postgres changes nothing in a `with` inside of another.
+fn deferred_sql(deferred: &str, updates: bool) -> String {
+    match deferred.strip_prefix("with ").and_then(|parts| parts.strip_suffix(" select 1")) {
+        Some(parts) => parts.to_owned(),
+        None if updates => format!("deferred as ({deferred} returning 1)"),
+        None => format!("deferred as ({deferred})"),
     }
 }
 
@@ -110,8 +122,15 @@ fn number_sql(bound: usize) -> String {
 
 /// The version of an entry is one more than that of the record's last change. Two transactions that change a record at once
 /// without a lock on it get the same version; the unique index makes the second one run again. A change that leaves the
-/// record as it was is no change, and has an entry only if it tells an event.
-fn entries_sql(rows: Rows, bound: usize) -> String {
+/// record as it was is no change, and has an entry only if it tells an event. If an update finds no row, because the record
+/// was deleted since it was read, the version is null, and the statement fails.
+fn entries_sql(rows: Rows, bound: usize, updates: bool) -> String {
+    let version = "coalesce(entry.version, latest.version + 1, 1)";
+    let version = if updates {
+        format!("case when exists (select from deferred) then {version} end")
+    } else {
+        version.to_owned()
+    };
     let [account, at, actor, request, method, is_numbered] = numbers(bound);
     let entry = source("entry", &ENTRY, rows, bound + SHARED_BY_ENTRIES);
     format!(
@@ -120,7 +139,7 @@ fn entries_sql(rows: Rows, bound: usize) -> String {
                 (account_id, id, at, actor, request_id, method, kind, record_id, version, change, message, image,
                  image_hash, event, sequence, data, depth)
             select ${account}::uuid, entry.id, ${at}::timestamptz, ${actor}::text, ${request}::text, ${method}::text,
-                entry.kind, entry.record_id, coalesce(entry.version, latest.version + 1, 1),
+                entry.kind, entry.record_id, {version},
                 case when is_change is not true then null when entry.change = 'deleted' then 'deleted'
                     when coalesce(latest.change, 'deleted') = 'deleted' then 'created' else 'updated' end,
                 case when is_change then entry.message else '' end, case when is_change then entry.image end,
@@ -224,6 +243,13 @@ mod tests {
 
     static NONE: sqlx::migrate::Migrator = sqlx::migrate::Migrator::DEFAULT;
 
+    const DEFERRED: [&str; 3] = [
+        "delete from counter where account_id = $1",
+        "update counter set value = 1 where account_id = $1",
+        "with one as (delete from counter where account_id = $1), \
+         other as (delete from total where account_id = $1) select 1",
+    ];
+
     #[tokio::test]
     async fn postgres_understands_every_form() {
         let database = TestDatabase::new(&[("bare", &NONE)]).await;
@@ -232,12 +258,12 @@ mod tests {
         let all = [Rows::None, Rows::One, Rows::Several];
         let responses = [None, Some(Response::First), Some(Response::FirstOrFail), Some(Response::Amended)];
         for (entries, totals) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
-            for (response, number, deferred) in responses
-                .into_iter()
-                .flat_map(|it| [(it, false, None), (it, true, None), (it, true, Some(1))])
-            {
-                let parts = Parts { deferred, number, entries, totals, response };
-                let sql = parts.sql("delete from counter where account_id = $1");
+            for (response, number, deferred) in responses.into_iter().flat_map(|it| {
+                [(it, false, ""), (it, true, "")].into_iter().chain(DEFERRED.map(|sql| (it, true, sql)))
+            }) {
+                let (updates, bound) = (deferred.starts_with("update"), (!deferred.is_empty()).then_some(1));
+                let parts = Parts { deferred: bound, updates, number, entries, totals, response };
+                let sql = parts.sql(deferred);
                 let prepared = (&mut connection).prepare(AssertSqlSafe(sql).into_sql_str()).await;
                 assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
             }

@@ -63,6 +63,12 @@ impl Tx<'_> {
         numbering::next(&mut self.connection, self.plan.account.id, counter).await
     }
 
+    /// Declares that the transaction has taken a number of a counter that must have no gaps, and advanced the counter to it.
+    /// Later writes without a transaction expect the number after it.
+    pub fn took_number(&mut self, counter: &str, number: i64) {
+        self.took.push((counter.to_owned(), number));
+    }
+
     /// The next version of an entity whose version the service does not store, for example a record of another service.
     pub async fn next_version(&mut self, entity_type: &str, entity_id: Uuid) -> Result<i64, Error> {
         let counter = format!("event/{entity_type}/{entity_id}");

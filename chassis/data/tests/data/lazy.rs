@@ -131,6 +131,28 @@ async fn of_many_changes_at_once_none_is_lost() {
 }
 
 #[tokio::test]
+async fn a_change_of_a_record_that_is_deleted_meanwhile_is_refused() {
+    let (database, clock, account) = (database().await, chassis_testing::clock(), chassis_testing::account());
+    let db = bare::open(&database, &clock);
+    // Older than the log, which therefore has no version of it that could collide.
+    let id = clock.id();
+    let sql = "insert into bare.thing (account_id, id, name, version) values ($1, $2, 'old', 1)";
+    let mut connection = database.connect().await;
+    sqlx::query(sql).bind(account.id).bind(id).execute(&mut connection).await.unwrap();
+    let (database, id) = (&database, &id);
+    let operation = async |tx: &mut LazyTx<'_>, _: &ProvisionAccountRequest| {
+        let is_first = tx.opened().is_none();
+        let renamed = rename(tx, id).await;
+        if is_first {
+            sqlx::query("delete from bare.thing").execute(&mut database.connect().await).await?;
+        }
+        renamed
+    };
+    assert!(db.write_lazily(bare::call(&account, &clock), operation).await.is_err());
+    assert_eq!(counts(database, account.id).await, (0, 0, 0), "nothing is logged");
+}
+
+#[tokio::test]
 async fn a_change_without_an_entry_in_the_log_is_refused() {
     let (database, clock, account) = (database().await, chassis_testing::clock(), chassis_testing::account());
     let db = bare::open(&database, &clock);

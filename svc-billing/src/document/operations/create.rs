@@ -1,6 +1,6 @@
 //! A new document.
 
-use chassis_data::Tx;
+use chassis_data::{LazyTx, Plan, Tx};
 use chassis_rpc::Link;
 use chrono::{Days, NaiveDate};
 use proto::api::Fault;
@@ -9,21 +9,24 @@ use proto::{At, Faults};
 use render::PrintedDocument;
 use render::printed::{Category, Look};
 use rust_decimal::Decimal;
+use sqlx::PgConnection;
 
 use super::family::{Family, apply};
+use super::number::{refuse_taken, take_number};
+use super::pdf::StoredPdf;
 use crate::clients::{self, Client, ClientLookup};
-use crate::document::issued::{Issued, LastIssued};
+use crate::document::issued::{Issued, PrintedAhead};
+use crate::document::pdf_renderer::PdfRenderer;
 use crate::document::rules::amounts::{Amounts, Content, Row};
 use crate::document::rules::printed::{einvoice_missing, printed_document};
 use crate::document::rules::settlement::{self, Claim};
 use crate::document::rules::status::Status;
 use crate::document::rules::{input, number, printed_state, search};
-use crate::document::store::{self, Draft, Numbering};
+use crate::document::store::{self, Defaults, Draft, Numbering};
 use crate::document::{BilledPeriod, Full, Kind, Links, Parties, Record, Seller, StoredRow, events, message};
 use crate::error::Error;
-use crate::identity;
 use crate::money::two_places;
-use crate::settings::{self, Settings};
+use crate::settings::{ForDocuments, Settings};
 
 /// The last day of the years with four digits.
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");
@@ -36,51 +39,134 @@ pub(crate) struct New {
     pub links: Links,
     /// Set for an invoice that a subscription makes.
     pub billed_period: Option<BilledPeriod>,
-    /// Where [`create`] leaves a final document for its PDF.
-    pub issued: LastIssued,
 }
 
-/// Creates a document and returns it as it is shown.
-pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
-    let StoredNew { full, issuer } = store_new(tx, new, given).await?;
-    let shown = log_new(tx, &new.links, &full);
-    if let Some(Issuer { parties, look }) = issuer {
-        let zone = tx.settings().timezone;
-        // A document that a caller creates credits nothing, and nothing is collected for it yet.
-        let printed = printed_document(&full.record, &full.plain_rows(), &parties, None, look);
-        let state = printed_state::as_issued(&full.record, zone);
-        // The PDF is made after the commit and recorded by a second transaction, `record_new_pdf`.
-        tx.expect_amendment();
-        new.issued.set(Issued { printed: PrintedDocument { state, ..printed }, full });
+/// Makes the PDF of a new final document before its commit.
+#[derive(Clone)]
+pub(crate) struct Ahead {
+    pub renderer: PdfRenderer,
+    pub printed: PrintedAhead,
+}
+
+/// Creates a document and returns it as it is shown. It needs no transaction, unless the document is paid already: its last
+/// statement stores everything.
+pub(crate) async fn create(
+    tx: &mut LazyTx<'_>,
+    new: &New,
+    ahead: &Ahead,
+    given: &DocumentInput,
+) -> Result<Document, Error> {
+    let account = tx.account();
+    if let Some(document) = ahead.printed.take() {
+        // An earlier run has failed.
+        ahead.renderer.discard(account, document).await;
     }
-    Ok(shown)
+    let is_final = is_final(given);
+    let find = async |connection: &mut PgConnection| store::defaults(connection, account, is_final).await;
+    let defaults = match tx.opened() {
+        Some(connection) => find(connection).await?,
+        None => tx.read(find).await?,
+    };
+    let mut made = prepare(tx, new, given, defaults)?;
+    if events::is_paid(&made.record) {
+        tx.open().await?;
+    }
+    let pdf = number_and_print(tx, ahead, &mut made).await?;
+    if let Some(pdf) = &pdf {
+        made.record.pdf_version = Some(pdf.version);
+        super::pdf::stored(tx, pdf);
+    }
+    tx.write_last(store::insert(account, &made.record, &made.draft()))?;
+    record_new(tx, &made.record);
+    let initial = made.initial_status();
+    match tx.transaction() {
+        Some(tx) => events::status_changed(tx, &made.record, &initial).await?,
+        None => events::emit_status(tx, &made.record, &initial),
+    }
+    Ok(log_new(tx, &new.links, &made.into_full()))
 }
 
-/// Creates a document of which this transaction goes on to change more.
+/// Gives a new document its number and, if its transaction is not open and the renderer is free, makes its PDF.
+async fn number_and_print(
+    tx: &mut LazyTx<'_>,
+    ahead: &Ahead,
+    made: &mut Prepared,
+) -> Result<Option<StoredPdf>, Error> {
+    let (kind, numbering) = (made.record.kind, &made.numbering);
+    if let Some(tx) = tx.transaction() {
+        refuse_taken(tx, &made.record, numbering).await?;
+        made.record.number = take_number(tx, kind, numbering).await?;
+        return Ok(None);
+    }
+    // Before the number, so that nobody waits for a call that waits for the renderer.
+    let slot = match &made.issuer {
+        Some(_) => ahead.renderer.reserve(tx.account(), made.rows.len()).await,
+        None => None,
+    };
+    made.record.number = match (numbering.given.as_str(), made.record.is_final) {
+        ("", true) => numbering.written(tx.next_in_sequence(&numbering.counter).await?),
+        // Drafts are not counted without gaps: they may be deleted.
+        ("", false) => numbering.written(tx.number(&numbering.counter).await?),
+        (given, _) => given.to_owned(),
+    };
+    let Some((slot, issued)) = slot.zip(made.issued(tx)) else { return Ok(None) };
+    ahead.printed.set(made.record.id);
+    match Box::pin(ahead.renderer.issue_reserved(slot, tx.settings(), &issued)).await {
+        Ok(pdf) => Ok(Some(pdf)),
+        Err(error) => {
+            // It is made later. The document must not fail for it.
+            let error = chassis_base::Error::from(error);
+            tracing::error!(%error, document = %made.record.id, "a PDF could not be made before its commit");
+            Ok(None)
+        }
+    }
+}
+
+/// Creates a document of which this transaction goes on to change more. Its PDF is made after the commit.
 pub(crate) async fn create_family(
     tx: &mut Tx<'_>,
     new: &New,
     given: &DocumentInput,
 ) -> Result<Family, Error> {
-    let StoredNew { full, .. } = store_new(tx, new, given).await?;
+    let account = tx.account();
+    let defaults = store::defaults(tx.db(), account, is_final(given)).await?;
+    let mut made = prepare(tx, new, given, defaults)?;
+    refuse_taken(tx, &made.record, &made.numbering).await?;
+    made.record.number = take_number(tx, new.kind, &made.numbering).await?;
+    store::insert_now(tx.db(), store::insert(account, &made.record, &made.draft())).await?;
+    record_new(tx, &made.record);
+    events::status_changed(tx, &made.record, &made.initial_status()).await?;
+    let full = made.into_full();
     log_new(tx, &new.links, &full);
     Ok(Family::of_new(tx, &new.links, full.record))
 }
 
+/// Counts a new document and emits its event.
+fn record_new(tx: &mut Plan<'_>, record: &Record) {
+    tx.count(record.kind.name(), record.created_at, 1);
+    events::created(tx, record);
+}
+
 /// Writes a new document to the log. It is not read for that: its counter is locked until the transaction ends, so that
 /// every statement delays the next create.
-fn log_new(tx: &mut Tx<'_>, links: &Links, full: &Full) -> Document {
+fn log_new(tx: &mut Plan<'_>, links: &Links, full: &Full) -> Document {
     let shown = message::document(tx.account(), links, full);
     tx.changed(full.record.kind.name(), full.record.id, &shown);
     shown
 }
 
-/// A document that was stored just now.
-struct StoredNew {
-    /// Exactly as it would be read.
-    full: Full,
+fn is_final(given: &DocumentInput) -> bool {
+    given.generate || given.generation_mode() == GenerationMode::Final
+}
+
+/// A document that is about to be stored. Only its number is missing.
+struct Prepared {
+    record: Record,
+    rows: Vec<Row>,
     /// Of a final document.
     issuer: Option<Issuer>,
+    numbering: Numbering,
+    search_text: String,
 }
 
 /// What is printed on a final document besides its content.
@@ -89,62 +175,83 @@ struct Issuer {
     look: Look,
 }
 
-/// Stores a new document.
-async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<StoredNew, Error> {
-    let (account, kind, now, today) = (tx.account(), new.kind, tx.now(), tx.today());
+impl Prepared {
+    fn draft(&self) -> Draft<'_> {
+        Draft {
+            rows: &self.rows,
+            parties: self.issuer.as_ref().map(|issuer| &issuer.parties),
+            search_text: &self.search_text,
+            awaits_pdf: self.record.is_final && self.record.pdf_version.is_none(),
+        }
+    }
+
+    fn initial_status(&self) -> Status {
+        if self.record.is_final { Status::Open } else { Status::Draft }
+    }
+
+    /// The final document as its PDF shows it. One that a caller creates credits nothing, and nothing is collected for it yet.
+    fn issued(&self, tx: &Plan<'_>) -> Option<Issued> {
+        let Issuer { parties, look } = self.issuer.as_ref()?;
+        let printed = printed_document(&self.record, &self.rows, parties, None, look.clone());
+        let state = printed_state::as_issued(&self.record, tx.settings().timezone);
+        Some(Issued { printed: PrintedDocument { state, ..printed }, full: self.full() })
+    }
+
+    fn full(&self) -> Full {
+        full(self.record.clone(), self.rows.clone())
+    }
+
+    /// Exactly as it would be read.
+    fn into_full(self) -> Full {
+        full(self.record, self.rows)
+    }
+}
+
+fn full(record: Record, rows: Vec<Row>) -> Full {
+    let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
+    Full { record, rows, credited_by: Vec::new(), history: Vec::new() }
+}
+
+/// Checks a new document and decides all of it but its number.
+fn prepare(
+    tx: &mut Plan<'_>,
+    new: &New,
+    given: &DocumentInput,
+    defaults: Defaults,
+) -> Result<Prepared, Error> {
+    let (kind, now, today) = (new.kind, tx.now(), tx.today());
+    let Defaults { settings: ForDocuments { settings, rates }, seller } = defaults;
     let at = At::ROOT.name("document");
-    let defaults = settings::store::for_documents(tx.db(), account).await?;
-    let Content { rows, amounts } = input::content(given, &defaults.rates, &at, &mut tx.faults);
-    let is_final = given.generate || given.generation_mode() == GenerationMode::Final;
+    let Content { rows, amounts } = input::content(given, &rates, &at, &mut tx.faults);
+    let is_final = is_final(given);
     check_client(&new.client, is_final, &at, &mut tx.faults);
     if is_final {
         check_final(&new.client, kind, &rows, &at, &mut tx.faults);
     }
-    let dates = dates(new, given, &defaults.settings, today, &at, &mut tx.faults);
+    let dates = dates(new, given, &settings, today, &at, &mut tx.faults);
     tx.valid()?;
 
     let row_count = i32::try_from(rows.len()).unwrap_or_default();
-    let mut record = record(tx, new, given, &defaults.settings, &amounts);
+    let mut record = record(tx, new, given, &settings, &amounts);
     record.is_final = is_final;
     record.finalized_at = is_final.then_some(now);
     record.row_count = row_count;
     record.invoice_date = dates.invoice_date;
     record.due_date = dates.due_date;
     set_initial_status(&mut record, &given.payment_status, today);
-    let issuer = match new.client.found().filter(|_| is_final) {
-        Some(client) => {
-            let seller = identity::seller(tx.db(), account).await?;
-            let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
-            Some(Issuer { parties, look: seller.look })
-        }
-        None => None,
-    };
+    let issuer = new.client.found().zip(seller).map(|(client, seller)| {
+        let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
+        Issuer { parties, look: seller.look }
+    });
     let parties = issuer.as_ref().map(|issuer| &issuer.parties);
     record.einvoice_missing = einvoice_missing(&record, &rows, parties, None);
-
-    let draft = Draft {
-        rows: &rows,
-        parties,
-        search_text: &search::text(&record.title, record.client.as_ref(), &record.external_id),
-    };
-    let numbering = numbering(&record, &defaults.settings, &given.number);
-    record.number = insert(tx, &record, &draft, &numbering).await?;
-    tx.count(kind.name(), now, 1);
-    events::created(tx, &record);
-    let initial = if is_final { Status::Open } else { Status::Draft };
-    events::status_changed(tx, &record, &initial).await?;
-    let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
-    Ok(StoredNew { full: Full { record, rows, credited_by: Vec::new(), history: Vec::new() }, issuer })
+    let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
+    let numbering = numbering(&record, &settings, &given.number);
+    Ok(Prepared { record, rows, issuer, numbering, search_text })
 }
 
 /// A draft of what was sent, before its dates and its status are known.
-fn record(
-    tx: &mut Tx<'_>,
-    new: &New,
-    given: &DocumentInput,
-    settings: &Settings,
-    amounts: &Amounts,
-) -> Record {
+fn record(tx: &Plan<'_>, new: &New, given: &DocumentInput, settings: &Settings, amounts: &Amounts) -> Record {
     let (now, today, zero) = (tx.now(), tx.today(), two_places(Decimal::ZERO));
     Record {
         id: tx.id(),
@@ -300,38 +407,4 @@ pub(crate) fn numbering(record: &Record, settings: &Settings, given: &str) -> Nu
         (number::draft_counter(record.kind), number::DRAFT_PREFIX.to_owned(), 1)
     };
     Numbering { given: given.to_owned(), counter, prefix, padding }
-}
-
-/// Stores the document under the given number, or under the first number of the sequence that is free.
-pub(crate) async fn insert(
-    tx: &mut Tx<'_>,
-    record: &Record,
-    draft: &Draft<'_>,
-    numbering: &Numbering,
-) -> Result<String, Error> {
-    let (account, kind) = (tx.account(), record.kind);
-    if numbering.given.is_empty() {
-        tx.wait_for_counter(&numbering.counter).await;
-    }
-    // Each round takes the next number of the sequence, so the loop ends after as many rounds as callers have used numbers
-    // of the sequence for documents of their own.
-    loop {
-        if let Some(number) = store::insert(tx.db(), account, record, draft, numbering).await? {
-            return Ok(number);
-        }
-        let holder = store::find_by_external_id(tx.db(), account, kind, &record.external_id).await?;
-        if holder.is_some() {
-            return Err(Error::ExternalIdTaken { holder });
-        }
-        if let Some(billed) = record.billed_period
-            && store::is_billed(tx.db(), account, billed).await?
-        {
-            let cause = format!("{} of {} has an invoice already", billed.period.from, billed.subscription);
-            return Err(chassis_base::Error::Internal(cause).into());
-        }
-        if !numbering.given.is_empty() {
-            let holder = store::find_by_number(tx.db(), account, kind, &numbering.given).await?;
-            return Err(Error::NumberTaken { holder });
-        }
-    }
 }

@@ -9,8 +9,9 @@ use proto::api::Fault;
 use proto::billing::{CreditInput, Document};
 use serde_json::json;
 
-use super::create::{after, insert, numbering};
+use super::create::{after, numbering};
 use super::family::{Family, apply, settle};
+use super::number::take_number;
 use super::{OperationContext, record_history};
 use crate::document::rules::amounts::{Amounts, Row, amounts, vat_groups};
 use crate::document::rules::{printed, search};
@@ -118,9 +119,11 @@ async fn make(
     events::credited(tx, family.root(), id);
 
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
-    let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
+    let draft =
+        Draft { rows, parties: parties.as_ref(), search_text: &search_text, awaits_pdf: record.is_final };
     let numbering = numbering(&record, &settings.settings, "");
-    record.number = insert(tx, &record, &draft, &numbering).await?;
+    record.number = take_number(tx, record.kind, &numbering).await?;
+    store::insert_now(tx.db(), store::insert(account, &record, &draft)).await?;
     tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
     family.log(tx, index).await

@@ -1,7 +1,7 @@
 //! Making a draft final: it gets its number, and keeps seller and buyer as they are now.
 
 use chassis_data::Tx;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use proto::billing::Document;
 use proto::relations::Relation;
 use rust_decimal::Decimal;
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::create::{after, lacks_vat_number, numbering};
 use super::family::{Family, apply, settle};
+use super::number::take_number;
 use super::{OperationContext, record_history};
 use crate::clients::{self, Client};
 use crate::document::rules::amounts::Row;
@@ -18,6 +19,9 @@ use crate::document::rules::{printed, search};
 use crate::document::{Kind, Parties, Record, Seller, events, store};
 use crate::error::Error;
 use crate::{identity, settings};
+
+/// How long the worker leaves the PDF to the call that made the document final.
+pub(crate) const PDF_GRACE: TimeDelta = TimeDelta::seconds(2);
 
 /// Makes a draft final; a final document is returned as it is.
 pub(crate) async fn finalize(
@@ -34,6 +38,8 @@ pub(crate) async fn finalize(
         let from = status_before(family.target());
         make_final(tx, &mut family, context.client.as_ref()).await?;
         events::status_changed(tx, family.target(), &from).await?;
+        // The call records its PDF in a second transaction.
+        tx.expect_amendment();
     }
     family.log_target(tx).await
 }
@@ -73,24 +79,15 @@ pub(crate) async fn make_final(
     record.einvoice_missing = printed::einvoice_missing(record, &rows, Some(&parties), original);
     set_final_status(family);
 
-    let record = family.target();
+    let record = family.target().clone();
     let given = if record.number_given { record.number.clone() } else { String::new() };
-    let numbering = numbering(record, &settings, &given);
+    let numbering = numbering(&record, &settings, &given);
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
     record_history(tx, record.id, "finalized", json!({}), None).await?;
-    let record = family.target_mut();
-    if numbering.given.is_empty() {
-        tx.wait_for_counter(&numbering.counter).await;
-    }
-    // The counter is locked from here to the commit. Each round takes the next number of the sequence; more than one is
-    // needed only where a caller has given a number of the sequence to another document.
-    loop {
-        let number = store::finalize(tx.db(), account, record, &parties, &search_text, &numbering).await?;
-        if let Some(number) = number {
-            record.number = number;
-            break;
-        }
-    }
+    // The counter is locked from here to the commit.
+    family.target_mut().number = take_number(tx, record.kind, &numbering).await?;
+    let (record, pdf_due_at) = (family.target(), now + PDF_GRACE);
+    store::finalize(tx.db(), account, record, &parties, &search_text, pdf_due_at).await?;
     settle_others(tx, family, before).await
 }
 

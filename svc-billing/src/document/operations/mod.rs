@@ -9,6 +9,7 @@ mod delivery;
 mod family;
 mod finalize;
 mod follow_client;
+mod number;
 mod patch;
 mod pdf;
 mod project;
@@ -16,7 +17,7 @@ mod send;
 mod view;
 
 pub(crate) use accept::accept;
-pub(crate) use create::{New, check_client, create, create_family};
+pub(crate) use create::{Ahead, New, check_client, create, create_family};
 pub(crate) use credit::credit;
 pub(crate) use delete::delete;
 pub(crate) use delivery::record_delivery;
@@ -25,7 +26,8 @@ pub(crate) use finalize::finalize;
 pub(crate) use follow_client::follow_client;
 pub(crate) use patch::patch;
 pub(crate) use pdf::{
-    FileLocation, NewPdf, PdfFailure, StoredPdf, record_new_pdf, record_pdf_failure, record_stored_pdf,
+    FileLocation, NewPdf, PDF_FAILED, PdfFailure, StoredPdf, record_new_pdf, record_pdf_failure,
+    record_stored_pdf, record_stored_pdfs,
 };
 pub(crate) use project::set_project;
 pub(crate) use send::{SendContext, send};

@@ -1,7 +1,7 @@
 //! Recording what came of making a PDF. The rendering itself happens outside any transaction.
 
 use chassis_base::AccountId;
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Plan, Tx};
 use chrono::{DateTime, SecondsFormat, Utc};
 use proto::billing::Document;
 use serde_json::json;
@@ -16,15 +16,24 @@ pub(crate) struct PdfFailure {
     pub document: Uuid,
     /// Shown to callers.
     pub error: &'static str,
+    /// The next attempt of the worker, if it was the worker that failed.
+    pub retry_at: Option<DateTime<Utc>>,
     pub links: Links,
 }
+
+pub(crate) const PDF_FAILED: &str = "The PDF could not be made now. It is made when pdf_url is opened.";
 
 /// Stores the failure with the document.
 pub(crate) async fn record_pdf_failure(tx: &mut Tx<'_>, failure: &PdfFailure) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let PdfFailure { document, error, links } = failure;
+    let PdfFailure { document, error, links, .. } = failure;
     if store::mark_pdf_failure(tx.db(), account, *document, error, now).await? {
         log_changed(tx, links, &[*document]).await?;
+    } else {
+        tx.unaudited("the document shows the failure already");
+    }
+    if let Some(retry_at) = failure.retry_at {
+        store::postpone_pdf(tx.db(), account, *document, retry_at).await?;
     }
     Ok(())
 }
@@ -52,14 +61,27 @@ pub(crate) struct FileLocation {
 
 /// Records with the document that its PDF is stored, and emits `file.stored` once, for the service that lists files.
 pub(crate) async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Result<(), Error> {
+    record_stored_pdfs(tx, std::slice::from_ref(pdf)).await
+}
+
+/// The same for several documents.
+pub(crate) async fn record_stored_pdfs(tx: &mut Tx<'_>, pdfs: &[StoredPdf]) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version, now).await?;
-    if is_new {
-        log_changed(tx, &pdf.links, &[pdf.document]).await?;
+    let mut marked = Vec::new();
+    for pdf in pdfs {
+        let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version, now).await?;
+        if is_new {
+            marked.push(pdf.document);
+        }
+        // Of several who make the same PDF at the same time, one marks it first and emits the event.
+        if is_new || pdf.is_replacement {
+            stored(tx, pdf);
+        }
     }
-    // Of several who make the same PDF at the same time, one marks it first and emits the event.
-    if is_new || pdf.is_replacement {
-        stored(tx, pdf);
+    match pdfs.first() {
+        Some(_) if marked.is_empty() => tx.unaudited("the PDFs were recorded before"),
+        Some(pdf) => log_changed(tx, &pdf.links, &marked).await?,
+        None => {}
     }
     Ok(())
 }
@@ -98,7 +120,7 @@ pub(crate) async fn record_new_pdf(tx: &mut Tx<'_>, new: &NewPdf) -> Result<(), 
 }
 
 /// Emits `file.stored`.
-fn stored(tx: &mut Tx<'_>, pdf: &StoredPdf) {
+pub(crate) fn stored(tx: &mut Plan<'_>, pdf: &StoredPdf) {
     let (id, now) = (tx.id(), tx.now());
     tx.emit(&Event {
         kind: "file.stored",

@@ -83,7 +83,7 @@ impl InvoiceService for DocumentService {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let mut response = self.shared.db.write_with(call, self.context(None), credit).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data, None).await;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 

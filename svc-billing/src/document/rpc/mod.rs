@@ -9,7 +9,7 @@ mod workorders;
 use std::sync::Arc;
 
 use chassis_base::paging::Page;
-use chassis_data::Tx;
+use chassis_data::{LazyTx, Tx};
 use chassis_rpc::{Call, Context};
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse,
@@ -21,8 +21,8 @@ use proto::billing::{
 use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 
-use super::issued::LastIssued;
-use super::operations::{self, New, OperationContext, SendContext};
+use super::issued::PrintedAhead;
+use super::operations::{self, Ahead, New, OperationContext, SendContext};
 use super::shared::Shared;
 use super::store::{self, DraftState};
 use super::{Full, Kind, message};
@@ -63,10 +63,17 @@ impl DocumentService {
         let given = call.input.document.clone().unwrap_or_default();
         let client =
             self.shared.clients.resolve(&context, &given.client_id, &given.client_external_id).await?;
-        let (links, issued) = (self.shared.links.clone(), LastIssued::default());
-        let new = New { kind: self.kind, client, links, billed_period: None, issued: issued.clone() };
-        let mut response = self.shared.db.write_with(call, new, create).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data, issued.take()).await;
+        let new = New { kind: self.kind, client, links: self.shared.links.clone(), billed_period: None };
+        let (renderer, printed) = (self.shared.renderer.clone(), PrintedAhead::default());
+        let ahead = Ahead { renderer, printed: printed.clone() };
+        let response = self.shared.db.write_lazily_with(call, (new, ahead), create).await?;
+        let answered = response.get_ref().data.as_ref().map(|document| document.id.as_str());
+        if let Some(document) = printed.take()
+            && answered.is_some_and(|answered| answered != document.to_string())
+        {
+            // The call is a repeat, which has stored nothing.
+            self.shared.renderer.discard(context.account_id(), document).await;
+        }
         Ok(response)
     }
 
@@ -103,7 +110,7 @@ impl DocumentService {
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
         let mut response = self.shared.db.write_with(call, self.context(client), finalize).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data, None).await;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
@@ -162,12 +169,12 @@ impl DocumentService {
 }
 
 async fn create(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     input: &CreateDocumentRequest,
-    new: &New,
+    (new, ahead): &(New, Ahead),
 ) -> Result<CreateDocumentResponse, Error> {
     let given = input.document.clone().unwrap_or_default();
-    Ok(CreateDocumentResponse { data: Some(operations::create(tx, new, &given).await?) })
+    Ok(CreateDocumentResponse { data: Some(operations::create(tx, new, ahead, &given).await?) })
 }
 
 async fn update(

@@ -82,7 +82,7 @@ impl QuoteService for DocumentService {
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
         let mut response = self.shared.db.write_with(call, self.context(client), accept).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data, None).await;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 

@@ -106,7 +106,8 @@ pub(crate) async fn mark_pdf(
     content_version: i64,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
-    let sql = "update billing.document set pdf_version = $3, pdf_error = '', \
+    let sql = "with made as (delete from billing.pdf_pending where account_id = $1 and document_id = $2) \
+               update billing.document set pdf_version = $3, pdf_error = '', \
                version = case when content_version = $3 or pdf_error <> '' then version + 1 else version end, \
                updated_at = case when content_version = $3 or pdf_error <> '' then $4 else updated_at end \
                where account_id = $1 and id = $2 and (pdf_version is null or pdf_version < $3)";
@@ -121,7 +122,8 @@ pub(crate) async fn mark_new_pdf(
     account: AccountId,
     record: &Record,
 ) -> Result<bool, Error> {
-    let sql = "update billing.document set pdf_version = content_version, pdf_error = '', version = $3, updated_at = $4 \
+    let sql = "with made as (delete from billing.pdf_pending where account_id = $1 and document_id = $2) \
+               update billing.document set pdf_version = content_version, pdf_error = '', version = $3, updated_at = $4 \
                where account_id = $1 and id = $2 and version + 1 = $3 and pdf_version is distinct from content_version";
     let query = sqlx::query(sql).bind(account).bind(record.id).bind(record.version).bind(record.updated_at);
     Ok(query.execute(connection).await?.rows_affected() > 0)

@@ -1,25 +1,31 @@
 //! The SQL of documents, and nothing else.
 
+mod defaults;
 mod list;
 mod mark;
+mod number;
 mod payments;
+mod pdf_pending;
 mod read;
 mod rows;
 mod write;
 
+pub(crate) use defaults::{Defaults, defaults};
 pub(crate) use list::{Filter, Range, list};
 pub(crate) use mark::{
     NewHistory, Viewed, count_time_events, follow_client, insert_history, insert_paying_client,
     mark_delivery, mark_new_pdf, mark_pdf, mark_pdf_failure, mark_sent, mark_viewed, raise_if_shown,
     set_project, touch,
 };
+pub(crate) use number::{Numbering, next_number, skip_taken_numbers};
 pub(crate) use payments::{has_payments, list_received_payments};
+pub(crate) use pdf_pending::{PendingPdf, count_pending_pdfs, list_pending_pdfs, postpone_pdf};
 pub(crate) use read::{
     DraftState, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties,
     find_state, is_billed, list_by_ids, list_full, lock_family,
 };
 pub(crate) use rows::{credit_rows, list_rows, packed_rows};
-pub(crate) use write::{Draft, Numbering, delete, finalize, insert, update_content, update_settlement};
+pub(crate) use write::{Draft, delete, finalize, insert, insert_now, update_content, update_settlement};
 
 /// How many entries of its history a document shows.
 macro_rules! shown_history {

@@ -1,88 +1,78 @@
 //! Creating, finalising, changing and deleting documents.
 
 use chassis_base::AccountId;
+use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::types::Json;
-use sqlx::{PgConnection, Row as _};
+use sqlx::{PgConnection, Postgres};
 
 use crate::document::rules::amounts::Row;
 use crate::document::rules::settlement::Settlement;
 use crate::document::{Parties, Record};
 use crate::error::Error;
 
-/// Where the number of a document comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Numbering {
-    /// The number itself, when the caller chose it; else empty.
-    pub given: String,
-    pub counter: String,
-    pub prefix: String,
-    pub padding: i32,
-}
-
 /// What is stored of a new document besides its record.
 pub(crate) struct Draft<'a> {
     pub rows: &'a [Row],
     pub parties: Option<&'a Parties>,
+    /// Without the number.
     pub search_text: &'a str,
+    /// It is final, and its PDF is still to be made.
+    pub awaits_pdf: bool,
 }
 
-/// The number made from a counter's value, padded with zeros.
-macro_rules! written {
-    ($prefix:literal, $padding:literal) => {
-        concat!($prefix, " || lpad(value::text, greatest(", $padding, ", length(value::text)), '0')")
+/// The query that stores a new document.
+type Insert<'q> = Query<'q, Postgres, PgArguments>;
+
+/// `$awaited` is another part of the statement.
+macro_rules! insert_sql {
+    ($awaited:literal) => {
+        concat!(
+            "with stored_document as (insert into billing.document (account_id, id, kind, version, content_version, \
+             is_final, number, number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, \
+             vat_amount, total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, \
+             payment_status, paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, \
+             einvoice_missing, search_text, created_at, updated_at, subscription_id, period_from, period_to, \
+             invoice_date_given, due_date_given, pdf_version) \
+             values ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+             $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31 || lower($5), $32, $32, $33, $34, $35, $36, $37, \
+             $38)), \
+             stored_rows as (insert into billing.document_row (account_id, document_id, position, name, description, \
+             quantity, unit, unit_price, vat_rate, vat_code, category) \
+             select $1, $2, position - 1, name, description, quantity, unit, unit_price, vat_rate, vat_code, category \
+             from unnest($39::text[], $40::text[], $41::numeric[], $42::text[], $43::numeric[], $44::numeric[], \
+             $45::text[], $46::text[]) with ordinality \
+             as r (name, description, quantity, unit, unit_price, vat_rate, vat_code, category, position))",
+            $awaited,
+            " select 1"
+        )
     };
 }
 
-/// Stores a new document with its rows and assigns its number, in one round trip. `None` when another document has the
-/// number or the external id. Then nothing is stored, but the counter has advanced, so that a retry gets the next number.
-///
-/// The counter's row stays locked until the transaction ends, and every other create in the account waits for it. So this
-/// is the last statement of a create that takes time.
-pub(crate) async fn insert(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-    draft: &Draft<'_>,
-    numbering: &Numbering,
-) -> Result<Option<String>, Error> {
-    let sql = concat!(
-        "with taken as (insert into counter (account_id, name, value) select $1, $4, 1 where $3 = '' \
-         on conflict (account_id, name) do update set value = counter.value + 1 returning value), \
-         numbered as (select case when $3 <> '' then $3 else (select ",
-        written!("$5", "$6"),
-        " from taken) end as number), \
-         inserted as (insert into billing.document (account_id, id, kind, version, content_version, is_final, number, \
-         number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, \
-         total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, \
-         paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, \
-         search_text, created_at, updated_at, subscription_id, period_from, period_to, invoice_date_given, due_date_given) \
-         select $1, $2, $7, 1, 1, $8, number, $3 <> '', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34, $43, $44, $45, $46, $47 \
-         from numbered \
-         on conflict do nothing returning number), \
-         stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, \
-         unit, unit_price, vat_rate, vat_code, category) \
-         select $1, $2, position - 1, name, description, quantity, unit, unit_price, vat_rate, vat_code, category \
-         from unnest($35::text[], $36::text[], $37::numeric[], $38::text[], $39::numeric[], $40::numeric[], \
-         $41::text[], $42::text[]) with ordinality \
-         as r (name, description, quantity, unit, unit_price, vat_rate, vat_code, category, position) \
-         where exists (select from inserted)) \
-         select number from inserted"
-    );
+/// Stores a new document with its rows. If its PDF is not made yet, it waits for that. It may be left to the last statement of
+/// the transaction ([`Plan::write_last`](chassis_data::Plan::write_last)), whose form it has.
+pub(crate) fn insert<'q>(account: AccountId, record: &'q Record, draft: &Draft<'q>) -> Insert<'q> {
+    let query = if draft.awaits_pdf {
+        let sql = insert_sql!(
+            ", awaited_pdf as (insert into billing.pdf_pending (account_id, document_id, due_at) values ($1, $2, $32))"
+        );
+        sqlx::query(sql)
+    } else {
+        sqlx::query(insert_sql!(""))
+    };
     let texts =
         |text: fn(&Row) -> &str| draft.rows.iter().map(|row| text(row).to_owned()).collect::<Vec<_>>();
     let numbers = |number: fn(&Row) -> Decimal| draft.rows.iter().map(number).collect::<Vec<_>>();
     let client = record.client.clone().unwrap_or_default();
-    let row = sqlx::query(sql)
+    query
         .bind(account)
         .bind(record.id)
-        .bind(&numbering.given)
-        .bind(&numbering.counter)
-        .bind(&numbering.prefix)
-        .bind(numbering.padding)
         .bind(record.kind.name())
         .bind(record.is_final)
+        .bind(&record.number)
+        .bind(record.number_given)
         .bind(&record.title)
         .bind(record.invoice_date)
         .bind(record.due_date)
@@ -109,6 +99,12 @@ pub(crate) async fn insert(
         .bind(&record.einvoice_missing)
         .bind(draft.search_text)
         .bind(record.created_at)
+        .bind(record.billed_period.map(|billed| billed.subscription))
+        .bind(record.billed_period.map(|billed| billed.period.from))
+        .bind(record.billed_period.map(|billed| billed.period.to))
+        .bind(record.invoice_date_given)
+        .bind(record.due_date_given)
+        .bind(record.pdf_version)
         .bind(texts(|row| &row.name))
         .bind(texts(|row| &row.description))
         .bind(numbers(|row| row.quantity))
@@ -117,49 +113,35 @@ pub(crate) async fn insert(
         .bind(numbers(|row| row.vat_rate))
         .bind(texts(|row| &row.vat_code))
         .bind(texts(|row| row.category.code()))
-        .bind(record.billed_period.map(|billed| billed.subscription))
-        .bind(record.billed_period.map(|billed| billed.period.from))
-        .bind(record.billed_period.map(|billed| billed.period.to))
-        .bind(record.invoice_date_given)
-        .bind(record.due_date_given)
-        .fetch_optional(connection)
-        .await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Makes a draft final and assigns its number. `None` when another document has that number of the sequence; then the
-/// counter has advanced, and the next number can be tried. Locks the counter like [`insert`].
+/// Stores a new document now, for a transaction that goes on to change it.
+pub(crate) async fn insert_now(connection: &mut PgConnection, insert: Insert<'_>) -> Result<(), Error> {
+    insert.execute(connection).await.map_err(repeat_if_number_taken)?;
+    Ok(())
+}
+
+/// Makes a draft final under the number of the record. Its PDF is to be made by `pdf_due_at`.
 pub(crate) async fn finalize(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
     parties: &Parties,
     search_text: &str,
-    numbering: &Numbering,
-) -> Result<Option<String>, Error> {
-    let sql = concat!(
-        "with taken as (insert into counter (account_id, name, value) select $1, $4, 1 where $3 = '' \
-         on conflict (account_id, name) do update set value = counter.value + 1 returning value), \
-         numbered as (select case when $3 <> '' then $3 else (select ",
-        written!("$5", "$6"),
-        " from taken) end as number) \
-         update billing.document d set number = numbered.number, is_final = true, version = $7, \
-         content_version = $8, client_company_name = $9, client_firstname = $10, client_lastname = $11, \
-         payment_status = $12, paid_at = $13, open_amount = $14, seller = $15, buyer = $16, einvoice_missing = $17, \
-         search_text = $18 || lower(numbered.number), finalized_at = $19, updated_at = $20, overpaid_amount = $22, \
-         invoice_date = $23, due_date = $24, prepaid_amount = $25 \
-         from numbered where d.account_id = $1 and d.id = $2 and not exists (\
-         select from billing.document other where other.account_id = $1 and other.kind = $21 \
-         and other.number = numbered.number and other.id <> $2) returning d.number"
-    );
+    pdf_due_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "with awaited_pdf as (insert into billing.pdf_pending (account_id, document_id, due_at) \
+         values ($1, $2, $22) on conflict (account_id, document_id) do nothing) \
+         update billing.document set number = $3, is_final = true, version = $4, \
+         content_version = $5, client_company_name = $6, client_firstname = $7, client_lastname = $8, \
+         payment_status = $9, paid_at = $10, open_amount = $11, seller = $12, buyer = $13, einvoice_missing = $14, \
+         search_text = $15 || lower($3), finalized_at = $16, updated_at = $17, overpaid_amount = $18, \
+         invoice_date = $19, due_date = $20, prepaid_amount = $21 where account_id = $1 and id = $2";
     let client = record.client.clone().unwrap_or_default();
-    let row = sqlx::query(sql)
+    sqlx::query(sql)
         .bind(account)
         .bind(record.id)
-        .bind(&numbering.given)
-        .bind(&numbering.counter)
-        .bind(&numbering.prefix)
-        .bind(numbering.padding)
+        .bind(&record.number)
         .bind(record.version)
         .bind(record.content_version)
         .bind(client.company_name)
@@ -174,18 +156,18 @@ pub(crate) async fn finalize(
         .bind(search_text)
         .bind(record.finalized_at)
         .bind(record.updated_at)
-        .bind(record.kind.name())
         .bind(record.overpaid_amount)
         .bind(record.invoice_date)
         .bind(record.due_date)
         .bind(record.prepaid_amount)
-        .fetch_optional(connection)
+        .bind(pdf_due_at)
+        .execute(connection)
         .await
         .map_err(repeat_if_number_taken)?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
+    Ok(())
 }
 
-/// Another transaction took the number between the `not exists` and the update. The failed statement has aborted this
+/// Another transaction took the number after the look at whether it is free. The failed statement has aborted this
 /// transaction, so the whole of it is run again.
 fn repeat_if_number_taken(error: sqlx::Error) -> chassis_base::Error {
     match chassis_base::error::database::violated_constraint(&error) {

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::audit;
 use crate::clients::ClientLookup;
-use crate::document::issued::LastIssued;
 use crate::document::operations::New;
 use crate::document::{self, BilledPeriod, Kind, Links, Period, operations as documents};
 use crate::error::Error;
@@ -67,8 +66,8 @@ async fn bill(tx: &mut Tx<'_>, due: &DueSubscription, full: &Full, period: Perio
     if document::store::is_billed(tx.db(), account, billed_period).await? {
         return Ok(());
     }
-    let (links, billed_period, issued) = (due.links.clone(), Some(billed_period), LastIssued::default());
-    let new = New { kind: Kind::Invoice, client, links, billed_period, issued };
+    let (links, billed_period) = (due.links.clone(), Some(billed_period));
+    let new = New { kind: Kind::Invoice, client, links, billed_period };
     let defaults = settings::store::for_documents(tx.db(), account).await?;
     let given = DocumentInput {
         title: full.record.title.clone(),
