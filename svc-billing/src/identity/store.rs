@@ -14,19 +14,19 @@ use super::{Record, Seller};
 use crate::error::Error;
 use chassis_base::stored::decode;
 
-macro_rules! values {
+macro_rules! identity_values {
     () => {
         "name, primary_color, secondary_color, company_name, address, zipcode, city, country, email, phone, website, \
          company_registration_number, vat_number, iban, bic, bank_account_name, footer"
     };
 }
-pub(crate) use values;
+pub(crate) use identity_values;
 
 macro_rules! select {
     ($columns:literal) => {
         concat!(
             "select ",
-            values!(),
+            identity_values!(),
             ", ",
             $columns,
             " from billing.identity left join billing.identity_logo logo \
@@ -42,7 +42,7 @@ macro_rules! records {
     };
 }
 
-/// In the order of `values!`.
+/// In the order of `identity_values!`.
 fn take_values(columns: &mut Columns<'_>) -> Result<IdentityInput, sqlx::Error> {
     Ok(IdentityInput {
         name: columns.take()?,
@@ -96,7 +96,7 @@ pub async fn seller(connection: &mut PgConnection, account: AccountId) -> Result
     Ok(take_seller(&mut Columns::of(&row))?)
 }
 
-/// Reads `values!`, and the format and the bytes of the logo.
+/// Reads `identity_values!`, and the format and the bytes of the logo.
 pub(crate) fn take_seller(columns: &mut Columns<'_>) -> Result<Seller, sqlx::Error> {
     let values = take_values(columns)?;
     let format = logo_format(columns.take()?)?;
@@ -131,7 +131,7 @@ macro_rules! insert {
     ($flags:literal) => {
         concat!(
             "insert into billing.identity (account_id, id, ",
-            values!(),
+            identity_values!(),
             ", created_at, updated_at, is_default, is_untouched) \
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, ",
             $flags,

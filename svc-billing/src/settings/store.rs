@@ -15,13 +15,13 @@ use chassis_base::stored::decode;
 /// The country of an account that this service has not been told of yet.
 const DEFAULT_COUNTRY: &str = "NL";
 
-macro_rules! columns {
+macro_rules! settings_columns {
     () => {
         "payment_days, quote_days, default_tax_code, language, invoice_prefix, quote_prefix, workorder_prefix, \
          number_padding, sandbox_payments"
     };
 }
-pub(crate) use columns;
+pub(crate) use settings_columns;
 
 /// The settings and tax rates of an account: the columns and where they come from.
 macro_rules! settings_and_rates {
@@ -29,7 +29,7 @@ macro_rules! settings_and_rates {
         concat!(
             "(select country from billing.account where account_id = $1) as account_country, \
              settings.account_id is not null as provisioned, rates.codes, rates.amounts, rates.types, ",
-            $crate::settings::store::columns!(),
+            settings_columns!(),
             " from (values ($1::uuid)) requested (id) left join billing.settings on settings.account_id = $1 \
              cross join (select array_agg(code) as codes, array_agg(amount) as amounts, array_agg(type) as types \
              from (select code, amount, type from billing.tax_rate \
@@ -116,7 +116,7 @@ pub async fn find_sandbox_payments(
 
 /// The settings of an account that has some.
 pub async fn get(connection: &mut PgConnection, account: AccountId) -> Result<Settings, Error> {
-    let sql = concat!("select ", columns!(), " from billing.settings where account_id = $1");
+    let sql = concat!("select ", settings_columns!(), " from billing.settings where account_id = $1");
     Ok(sqlx::query_as(sql).bind(account).fetch_one(connection).await?)
 }
 
@@ -129,7 +129,7 @@ pub async fn insert(
 ) -> Result<bool, Error> {
     let sql = concat!(
         "insert into billing.settings (account_id, ",
-        columns!(),
+        settings_columns!(),
         ", created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) \
          on conflict (account_id) do nothing"
     );

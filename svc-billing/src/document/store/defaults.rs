@@ -5,7 +5,9 @@ use chassis_data::row::Columns;
 use sqlx::PgConnection;
 
 use crate::error::Error;
+use crate::identity::store::identity_values;
 use crate::identity::{self, Seller};
+use crate::settings::store::{settings_and_rates, settings_columns};
 use crate::settings::{self, ForDocuments};
 
 /// The settings of an account, and the seller on final documents.
@@ -26,9 +28,9 @@ pub(crate) async fn defaults(
     }
     let sql = concat!(
         "select identity.id is not null, ",
-        identity::store::values!(),
+        identity_values!(),
         ", logo.format, logo.bytes, ",
-        settings::store::settings_and_rates!(),
+        settings_and_rates!(),
         " left join billing.identity on identity.account_id = $1 and identity.is_default \
          left join billing.identity_logo logo on logo.account_id = $1 and logo.identity_id = identity.id"
     );
