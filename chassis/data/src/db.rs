@@ -12,6 +12,7 @@ use crate::log::event::Listener;
 use crate::log::snapshot::SharedRecords;
 use crate::log::watch::Watch;
 use crate::pool::{Connection, Pool, Purpose};
+use crate::preparation::{Preparing, noticing};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
 use crate::wake::Wake;
@@ -34,6 +35,7 @@ pub struct Db {
     pub(crate) records: Arc<OnceLock<SharedRecords>>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) numbers: Arc<Numbers>,
+    pub(crate) preparing: Arc<Preparing>,
 }
 
 impl Db {
@@ -58,7 +60,21 @@ impl Db {
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
         let (records, turns, numbers) = (Arc::default(), Arc::default(), Arc::default());
-        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch, records, turns, numbers })
+        let preparing = Arc::default();
+        Ok(Self {
+            pool,
+            probe,
+            schema,
+            pooler,
+            clock,
+            listeners,
+            wake,
+            watch,
+            records,
+            turns,
+            numbers,
+            preparing,
+        })
     }
 
     /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,
@@ -82,8 +98,10 @@ impl Db {
         F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
     {
         let mut connection = self.acquire().await?;
-        let found = query(&mut connection).await?;
+        let (found, noticed) = noticing(query(&mut connection)).await;
+        let found = found?;
         connection.done();
+        self.prepare_soon(noticed);
         Ok(found)
     }
 

@@ -111,6 +111,7 @@ impl List<'_> {
         for (operator, bound) in [(">=", from), ("<=", to)] {
             if let Some(bound) = bound {
                 self.total = Total::Matching;
+                self.filter = None;
                 if column != self.order.column {
                     self.is_covered = false;
                     self.has_other_bounds = true;

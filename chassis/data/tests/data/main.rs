@@ -11,4 +11,5 @@ mod outage;
 mod pool;
 mod pooler;
 mod references;
+mod segments;
 mod write;

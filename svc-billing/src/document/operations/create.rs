@@ -129,7 +129,7 @@ async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<
     };
     let numbering = numbering(&record, &defaults.settings, &given.number);
     record.number = insert(tx, &record, &draft, &numbering).await?;
-    tx.count(kind.name(), now, 1);
+    tx.list(&record.listing());
     events::created(tx, &record);
     let initial = if is_final { Status::Open } else { Status::Draft };
     events::status_changed(tx, &record, &initial).await?;

@@ -121,8 +121,8 @@ async fn make(
     let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
     let numbering = numbering(&record, &settings.settings, "");
     record.number = insert(tx, &record, &draft, &numbering).await?;
-    tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
+    family.insert(tx, index, record);
     family.log(tx, index).await
 }
 
