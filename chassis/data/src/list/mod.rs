@@ -229,9 +229,10 @@ impl<'a> List<'a> {
         let (sql, values) = self.statement(page.size(), page.offset());
         let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
         let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, PageBytes::new(account), None);
-        let mut is_prepared = true;
+        let (mut is_counted, mut is_far) = (true, false);
         while let Some(row) = rows.try_next().await? {
-            (total, is_prepared) = (row.try_get("total")?, row.try_get("is_prepared")?);
+            total = row.try_get("total")?;
+            (is_counted, is_far) = (row.try_get("is_counted")?, row.try_get("is_far")?);
             if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
                 continue;
             }
@@ -241,8 +242,9 @@ impl<'a> List<'a> {
                 entries.push(R::from_row(&row)?);
             }
         }
-        if let (false, Some(preparation)) = (is_prepared, preparation) {
-            notice(|| preparation);
+        if let Some(mut preparation) = preparation.filter(|_| is_far || !is_counted) {
+            preparation.with_segments = is_far;
+            notice(preparation);
         }
         let mut meta = page.meta(total);
         meta.cut = fit.map(|fit| page.cut(i64::try_from(fit).unwrap_or(i64::MAX)));
@@ -261,6 +263,7 @@ impl<'a> List<'a> {
             list,
             table: self.table,
             is_filter: filter.is_some(),
+            with_segments: false,
             definition: self.definition.iter().cloned().chain(filter).collect(),
         })
     }
@@ -333,24 +336,23 @@ impl<'a> List<'a> {
         };
         let sql = match located {
             None => format!(
-                "select page.*, counted.total, counted.is_prepared from ({counted}) counted \
+                "select page.*, counted.total, counted.is_counted, false as is_far from ({counted}) counted \
                  left join lateral ({page}) page on true"
             ),
             Some(located) => format!(
                 "with counted as ({counted}), located as ({located}) \
-                 select page.*, counted.total, \
-                    counted.is_prepared and located.skipped <= {MAX_SKIPPED} as is_prepared \
+                 select page.*, counted.total, counted.is_counted, located.skipped > {MAX_SKIPPED} as is_far \
                  from counted left join located on true left join lateral ({page}) page on true"
             ),
         };
         (sql, values.arguments)
     }
 
-    /// The total, and whether the list needs no preparation for it.
+    /// The total, and whether it is known without a preparation.
     fn counted_sql(&mut self) -> String {
         let Some(list) = self.counter() else {
             let Self { table, conditions, .. } = self;
-            return format!("select count(*) as total, true as is_prepared from {table} where {conditions}");
+            return format!("select count(*) as total, true as is_counted from {table} where {conditions}");
         };
         let (bucket, account) = (self.values.bind(totals::ALL_DAYS), self.values.bind(self.account));
         let counter = self.values.bind(list.as_str());
@@ -359,14 +361,14 @@ impl<'a> List<'a> {
              where account_id = {account} and list = {counter} and bucket = {bucket}"
         );
         if self.filter.is_none() {
-            return format!("select sum.total, true as is_prepared from ({sum}) sum");
+            return format!("select sum.total, true as is_counted from ({sum}) sum");
         }
         let prepared = self.prepared_sql(&list);
         let Self { table, conditions, .. } = self;
         format!(
-            "select is_prepared, case when is_prepared then ({sum}) \
+            "select is_counted, case when is_counted then ({sum}) \
                 else (select count(*) from {table} where {conditions}) end as total \
-             from (select {prepared} as is_prepared) prepared"
+             from (select {prepared} as is_counted) prepared"
         )
     }
 

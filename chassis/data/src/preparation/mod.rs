@@ -46,4 +46,6 @@ pub(crate) struct Preparation {
     pub definition: Vec<(&'static str, Option<Value>)>,
     /// Whether it is the list of a filter, whose counter is not known from the beginning.
     pub is_filter: bool,
+    /// Whether it gets segments; otherwise only its counter.
+    pub with_segments: bool,
 }

@@ -18,6 +18,6 @@ pub(crate) async fn noticing<T>(read: impl Future<Output = T>) -> (T, Vec<Prepar
 }
 
 /// Notes that a list should be prepared. Has no effect outside [`noticing`]: some other read will notice it.
-pub(crate) fn notice(preparation: impl FnOnce() -> Preparation) {
-    let _ = NOTICED.try_with(|noticed| noticed.borrow_mut().push(preparation()));
+pub(crate) fn notice(preparation: Preparation) {
+    let _ = NOTICED.try_with(|noticed| noticed.borrow_mut().push(preparation));
 }

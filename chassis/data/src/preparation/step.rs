@@ -46,6 +46,9 @@ pub(super) async fn run(tx: &mut Tx<'_>, preparation: &Preparation) -> Result<Do
     if !is_begun && !begin(tx, preparation).await? {
         return Ok(NOTHING);
     }
+    if !preparation.with_segments {
+        return Ok(Done { has_changed: !is_begun, is_last: true });
+    }
     let (first, last, split) = match find_long_segment(tx, preparation).await? {
         Some(Long { after, last }) => (after, last, true),
         None => (find_end(tx, preparation).await?, Place::settled(tx.now()), false),
