@@ -165,6 +165,66 @@ with counted as (
 select 'lists have the totals that they show', count(*)
 from (select 1 from counted group by list, account_id having sum(entries) <> 0) wrong;
 
+-- Counters of filters, and segments of both levels, are what they count, if the list is prepared. Counters of filters also if
+-- they were kept from the beginning: the database had them when it was new, and no older release wrote to it. The name of a
+-- counter is that of its list, or list/column/value, or list/value for the status of deals and the type of relations.
+select coalesce(bool_or(installed_on < (select min(installed_on) from billing._sqlx_migrations) + interval '1 minute'), false)
+    as kept_from_the_beginning
+from billing._sqlx_migrations where version = 80 \gset
+
+select
+    format($$
+    select 'filters of %1$s have the totals that they show: %2$s', count(*)
+    from (
+        select account_id, list, sum(entries) as entries from %1$s.total
+        where bucket = '0001-01-01' and list like '%2$s/%%' and (list not like '%2$s/%%/%%'
+            or %6$L and not exists (select from %1$s.audit where audit.account_id = total.account_id)
+            or exists (
+                select from %1$s.prepared_list p
+                where p.account_id = total.account_id and p.list = total.list and not exists (
+                    select from %1$s.audit where audit.account_id = p.account_id and audit.id > p.seen)))
+        group by account_id, list
+    ) counted where entries <> (
+        select count(*) from %1$s.%3$s as entry where entry.account_id = counted.account_id and %4$s and %5$s)
+    $$, service, list, records, which, filter, :'kept_from_the_beginning'::boolean),
+    format($$
+    select 'segments of %1$s have the entries that they count: %2$s', count(*)
+    from (
+        select *, lag(last_created_at, 1, '-infinity') over earlier as after_created_at,
+            lag(last_id, 1, '00000000-0000-0000-0000-000000000000') over earlier as after_id
+        from %1$s.list_segment where (list = '%2$s' or list like '%2$s/%%') and exists (
+            select from %1$s.prepared_list p
+            where p.account_id = list_segment.account_id and p.list = list_segment.list and not exists (
+                select from %1$s.audit where audit.account_id = p.account_id and audit.id > p.seen))
+        window earlier as (partition by account_id, list, level order by last_created_at, last_id)
+    ) counted where entries <> (
+        select count(*) from %1$s.%3$s as entry
+        where entry.account_id = counted.account_id and (entry.created_at, entry.id) <= (last_created_at, last_id)
+            and (entry.created_at, entry.id) > (after_created_at, after_id) and %4$s and %5$s)
+    $$, service, list, records, which, filter)
+from (values
+    ('billing', 'invoice', 'document', $$kind = 'invoice'$$),
+    ('billing', 'quote', 'document', $$kind = 'quote'$$),
+    ('billing', 'workorder', 'document', $$kind = 'workorder'$$),
+    ('billing', 'product', 'product', 'true'),
+    ('billing', 'subscription', 'subscription', 'true'),
+    ('crm', 'deal', 'deal', 'true'),
+    ('relations', 'client', 'relation', $$role = 'client'$$),
+    ('relations', 'supplier', 'relation', $$role = 'supplier'$$),
+    ('support', 'ticket', 'ticket', 'true'),
+    ('work', 'task', 'task', 'true'),
+    ('work', 'project', 'project', 'true'),
+    ('work', 'note', 'note', 'true'),
+    ('work', 'file', 'file', 'deleted_at is null'),
+    ('automation', 'run', 'run', 'true')
+) as lists (service, list, records, which)
+cross join (values ($$
+    case when list not like '%/%' then true
+        when list like '%/%/%' then to_jsonb(entry) ->> split_part(list, '/', 2) = split_part(list, '/', 3)
+        else coalesce(to_jsonb(entry) ->> 'status', to_jsonb(entry) ->> 'type') = split_part(list, '/', 2) end
+    $$)) as filters (filter)
+\gexec
+
 -- A mail is queued, sent or given up.
 select 'mail is queued, sent or dead', count(*)
 from (select status from billing.mail union all select status from support.mail) mail

@@ -12,6 +12,7 @@ use crate::log::event::Listener;
 use crate::log::snapshot::SharedRecords;
 use crate::log::watch::Watch;
 use crate::pool::{Connection, Pool, Purpose};
+use crate::preparation::{Preparing, noticing};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
 use crate::wake::Wake;
@@ -35,6 +36,7 @@ pub struct Db {
     pub(crate) turns: Arc<Turns>,
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) sequences: Arc<Sequences>,
+    pub(crate) preparing: Arc<Preparing>,
 }
 
 impl Db {
@@ -58,7 +60,7 @@ impl Db {
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
-        let (records, turns) = (Arc::default(), Arc::default());
+        let (records, turns, preparing) = (Arc::default(), Arc::default(), Arc::default());
         let (numbers, sequences) = (Arc::default(), Arc::default());
         Ok(Self {
             pool,
@@ -73,6 +75,7 @@ impl Db {
             turns,
             numbers,
             sequences,
+            preparing,
         })
     }
 
@@ -97,8 +100,10 @@ impl Db {
         F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
     {
         let mut connection = self.acquire().await?;
-        let found = query(&mut connection).await?;
+        let (found, noticed) = noticing(query(&mut connection)).await;
+        let found = found?;
         connection.done();
+        self.prepare_soon(noticed);
         Ok(found)
     }
 

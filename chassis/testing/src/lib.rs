@@ -5,6 +5,7 @@ mod admin;
 pub mod authority;
 pub mod bare;
 mod citus;
+mod counted;
 mod database;
 mod fixtures;
 mod pooler;
@@ -18,6 +19,7 @@ mod stored;
 mod tools;
 mod waiting;
 
+pub use counted::assert_filters_counted;
 pub use database::TestDatabase;
 pub use fixtures::{account, clock, moment};
 pub use pooler::{ServiceDatabase, TestPooler, service_database};

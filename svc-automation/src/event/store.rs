@@ -158,7 +158,7 @@ pub(crate) async fn list(
         [("type", filter.kind), ("entity_type", filter.entity_type), ("entity_id", filter.entity_id)]
     {
         if !value.is_empty() {
-            list.equals(column, value.to_owned());
+            list.equals(column, value);
         }
     }
     list.order_by("received_at", true).select(&filter.selection, &FIELDS)?;

@@ -63,12 +63,12 @@ pub(super) async fn list(
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "automation.flow", columns!(), Total::Matching);
-    list.equals("deleted", false);
+    list.only("deleted", Some(false));
     if let Some(trigger_type) = filter.trigger_type {
         list.equals("trigger_type", trigger_type.name());
     }
     if let Some(active) = filter.active {
-        list.equals("active", active);
+        list.only("active", Some(active));
     }
     list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)

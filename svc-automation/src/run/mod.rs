@@ -12,6 +12,7 @@ mod rules;
 mod store;
 pub(crate) mod worker;
 
+use chassis_data::Listing;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -21,6 +22,8 @@ pub(crate) use rpc::Runs;
 
 /// The counter of all runs.
 const LIST: &str = "run";
+/// What lists filter by.
+const STATUS_COLUMN: &str = "status";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -93,6 +96,8 @@ pub(crate) struct Record {
     pub event: String,
     pub depth: i32,
     pub status: Status,
+    /// The status that is stored.
+    pub stored_status: Status,
     /// The step that is next or in progress, or was the last; empty before the first.
     pub step: String,
     pub attempts: i32,
@@ -110,6 +115,26 @@ pub(crate) struct Record {
     pub updated_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        self.listing_as(self.status)
+    }
+
+    /// The lists that show it before this transaction stores it.
+    fn stored_listing(&self) -> Listing {
+        self.listing_as(self.stored_status)
+    }
+
+    fn listing_as(&self, status: Status) -> Listing {
+        listing(self.created_at, self.id, status.name())
+    }
+}
+
+fn listing(created_at: DateTime<Utc>, id: Uuid, status: &str) -> Listing {
+    Listing::new(created_at, id).of(LIST).with(LIST, STATUS_COLUMN, status)
 }
 
 /// The state or result of a step.

@@ -34,6 +34,7 @@ async fn two_hundred_runs_each_have_their_effect_once() {
     let done = "select count(*) from automation.run where status = 'success'";
     chassis_testing::eventually("all runs have succeeded", async || world.count(done).await == 200).await;
     assert_eq!(world.clients().await, 200);
+    chassis_testing::assert_filters_counted(&world.database, "run", "automation.run", "true").await;
     assert_eq!(world.count("select count(distinct company_name) from relations.relation").await, 200);
 }
 

@@ -29,6 +29,7 @@ async fn a_run_is_deleted_ninety_days_after_its_end_and_not_while_it_waits() {
     assert_eq!(world.run(&late).await.status, "cancelled");
     let listed = world.runs().list_runs(world.caller.request(ListRunsRequest::default())).await.unwrap();
     assert_eq!(listed.into_inner().meta.unwrap().total, 2, "what is counted is what is there");
+    chassis_testing::assert_filters_counted(&world.database, "run", "automation.run", "true").await;
 }
 
 #[tokio::test]

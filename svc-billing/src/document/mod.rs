@@ -23,6 +23,7 @@ pub(crate) mod store;
 use std::sync::Arc;
 
 use chassis_base::AccountId;
+use chassis_data::Listing;
 use chassis_rpc::Link;
 use chrono::{DateTime, NaiveDate, Utc};
 use render::printed::{Bank, Language, Party};
@@ -58,6 +59,9 @@ impl Kind {
         [Self::Invoice, Self::Quote, Self::Workorder].into_iter().find(|kind| kind.name() == name)
     }
 }
+
+/// What lists filter by. A status of a caller's own is not counted: there may be any number of them.
+pub(crate) const STATUS_COLUMN: &str = "payment_status";
 
 /// A document as it is stored, without its rows.
 #[derive(Clone, Debug)]
@@ -118,6 +122,16 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The lists that show it.
+    pub(crate) fn listing(&self) -> Listing {
+        let list = self.kind.name();
+        let listing = Listing::new(self.created_at, self.id).of(list);
+        if self.status.is_custom() {
+            return listing;
+        }
+        listing.with(list, STATUS_COLUMN, self.status.as_str())
+    }
+
     pub(crate) fn is_credit(&self) -> bool {
         self.credits.is_some()
     }

@@ -6,6 +6,7 @@ mod rules;
 mod store;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, Utc};
 use proto::billing::{Product, ProductInput, ProductMeta};
 use uuid::Uuid;
@@ -14,6 +15,11 @@ use crate::error::Error;
 
 /// The counter of all products.
 const LIST: &str = "product";
+
+/// The lists that show a product.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 
 const NOT_FOUND: Error = Error::NotFound("product");
 

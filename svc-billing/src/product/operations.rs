@@ -6,7 +6,7 @@ use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
 use proto::billing::{Product, ProductInput};
 
-use super::{LIST, NOT_FOUND, Record, rules, store};
+use super::{NOT_FOUND, Record, listing, rules, store};
 use crate::error::Error;
 
 const AUDIT_KIND: &str = "product";
@@ -20,7 +20,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Reco
         let holder = store::find_holder(tx.db(), account, &record.values.code).await?;
         return Err(Error::CodeTaken { holder });
     }
-    tx.count(LIST, now, 1);
+    tx.list(&listing(now, id));
     Ok(record)
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.count(LIST, created_at, -1);
+    tx.unlist(&listing(created_at, id));
     tx.removed(AUDIT_KIND, id);
     Ok(())
 }

@@ -10,6 +10,7 @@ mod store;
 mod worker;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::billing::{
     DeactivatedSubscription, ScheduleType, Subscription, SubscriptionItem, SubscriptionLine,
@@ -28,6 +29,8 @@ use rules::terms;
 
 /// The name of the counter of all subscriptions, and of the one of their numbers.
 const LIST: &str = "subscription";
+/// What lists filter by.
+const STATUS_COLUMN: &str = "status";
 
 /// A subscription as it is stored, without its lines.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub(crate) struct Record {
     /// For searches; empty without a client.
     pub client_names: String,
     pub plan: Plan,
+    /// The status that is stored.
+    pub stored_status: Status,
     /// The number of failed attempts to create the invoice that is due, and the last reason.
     pub failures: i32,
     pub last_error: String,
@@ -54,6 +59,20 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        self.listing_as(self.plan.status)
+    }
+
+    /// The lists that show it before this transaction stores it.
+    fn stored_listing(&self) -> Listing {
+        self.listing_as(self.stored_status)
+    }
+
+    fn listing_as(&self, status: Status) -> Listing {
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, STATUS_COLUMN, status.name())
+    }
+
     /// To be called once when the subscription changes, before it is stored.
     fn touch(&mut self, now: DateTime<Utc>) {
         self.version += 1;

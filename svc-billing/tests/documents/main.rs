@@ -5,6 +5,7 @@
 
 mod accepting;
 mod concurrency;
+mod counted;
 mod creating;
 mod credits;
 mod deleting;

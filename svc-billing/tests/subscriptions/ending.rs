@@ -1,4 +1,4 @@
-use chassis_testing::expected_faults;
+use chassis_testing::{assert_filters_counted, expected_faults};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -56,6 +56,8 @@ async fn a_subscription_ends_by_itself_when_its_end_has_passed() {
     world.move_to("2026-12-30T23:00:00Z");
     world.settled(&user).await;
     assert_eq!(user.get(&created).await["status"], "ended", "31 December has begun in Amsterdam");
+    user.create(json!({})).await;
+    assert_filters_counted(&world.database, "subscription", "billing.subscription", "true").await;
 }
 
 #[tokio::test]

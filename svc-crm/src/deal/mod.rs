@@ -9,6 +9,7 @@ pub(crate) mod scans;
 mod store;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::crm::{Deal, DealDetail, DealDetailMeta, DealMeta, DealPriority, DealStatus, DealStep};
 use rust_decimal::Decimal;
@@ -17,6 +18,9 @@ use uuid::Uuid;
 
 /// The name of the counter of all deals.
 const LIST: &str = "deal";
+/// What lists filter by.
+const PIPELINE_COLUMN: &str = "pipeline_id";
+const PHASE_COLUMN: &str = "phase_id";
 
 /// The name of the counter of the deals with this status.
 fn status_list(status: DealStatus) -> &'static str {
@@ -45,6 +49,16 @@ pub struct Record {
 }
 
 impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        let Values { status, phase, .. } = &self.values;
+        Listing::new(self.created_at, self.id)
+            .of(LIST)
+            .of(status_list(*status))
+            .with(LIST, PIPELINE_COLUMN, &phase.pipeline_id.to_string())
+            .with(LIST, PHASE_COLUMN, &phase.phase_id.to_string())
+    }
+
     /// The version that its events carry: no two transactions emit an event with the same one.
     fn event_version(&self) -> i64 {
         self.version + self.timed_events

@@ -10,7 +10,7 @@ use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::rules::{self, RequestedPhase};
-use super::{AcceptedQuote, LIST, Record, RecordWithHistory, Step, Values, events, status_list, store};
+use super::{AcceptedQuote, Record, RecordWithHistory, Step, Values, events, store};
 use crate::error::Error;
 use crate::pipeline::{self, Pipeline};
 use crate::{kind, setup, source};
@@ -44,8 +44,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, E
     };
     let account = tx.account();
     let phase_name = store::insert(tx.db(), account, &record).await?;
-    tx.count(LIST, now, 1);
-    tx.count(status_list(status), now, 1);
+    tx.list(&record.listing());
     events::created(tx, &record);
     let first = Step { at: now, phase, phase_name, status, accepted_quote: None };
     Ok(record_change(tx, record, vec![first]))
@@ -127,8 +126,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
     let record = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.count(LIST, record.created_at, -1);
-    tx.count(status_list(record.values.status), record.created_at, -1);
+    tx.unlist(&record.listing());
     tx.removed(kind::DEAL, record.id);
     events::deleted(tx, &record);
     Ok(record.into())
@@ -172,16 +170,14 @@ async fn find_deal_of_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<Op
 async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Deal, Error> {
     let account = tx.account();
     let now = tx.now();
+    let before = record.listing();
     let changes = rules::update(&mut record, values, now);
     if !changes.any {
         tx.unaudited("it is as it was");
         return Ok(record.into());
     }
     store::update(tx.db(), account, &record, None, changes.is_step()).await?;
-    if let Some(previous) = changes.previous_status {
-        tx.count(status_list(previous), record.created_at, -1);
-        tx.count(status_list(record.values.status), record.created_at, 1);
-    }
+    tx.relist(&before, &record.listing());
     events::changed(tx, &record, changes);
     let history = store::list_steps(tx.db(), account, record.id).await?;
     Ok(record_change(tx, record, history))

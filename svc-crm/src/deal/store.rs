@@ -14,8 +14,8 @@ use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::{
-    LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name,
-    status_list, status_name,
+    LIST, PHASE_COLUMN, PIPELINE_COLUMN, PhaseRef, Record, Step, Values, priority_from_name, priority_name,
+    rules, status_from_name, status_list, status_name,
 };
 use crate::error::Error;
 
@@ -87,10 +87,13 @@ pub(super) async fn list(
     if let Some(status) = filter.status {
         list.equals("status", status_name(status));
     }
-    for (column, id) in
-        [("client_id", filter.client), ("pipeline_id", filter.pipeline), ("phase_id", filter.phase)]
-    {
-        list.only(column, id);
+    list.only("client_id", filter.client);
+    for (column, id) in [(PIPELINE_COLUMN, filter.pipeline), (PHASE_COLUMN, filter.phase)] {
+        // Together with a status they are not counted: each deal would be in four more lists.
+        match filter.status {
+            None => list.only_counted(column, id),
+            Some(_) => list.only(column, id),
+        };
     }
     list.search("search_text", filter.search);
     list.select(&filter.selection, &FIELDS)?;

@@ -1,4 +1,4 @@
-use chassis_testing::expected_faults;
+use chassis_testing::{assert_filters_counted, expected_faults};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -28,6 +28,11 @@ async fn a_move_changes_phase_and_status_and_the_history_keeps_both() {
             assert_eq!((&moved["meta"]["lost_at"], &moved["meta"]["won_at"]), (&minute(2), &Value::Null));
         }
     }
+    let others = user.titled_deal(&client, "Mixers").await;
+    world.clock.advance(TimeDelta::hours(1));
+    user.patch(&others, json!({"phase_id": phase(&board[0], 3)})).await.expect(200);
+    user.delete(&user.titled_deal(&client, "Scales").await).await.expect(200);
+    assert_filters_counted(&world.database, "deal", "crm.deal", "true").await;
     let deal = user.get(&deal).await;
     assert_eq!((&deal["meta"]["won_at"], &deal["meta"]["lost_at"]), (&minute(4), &Value::Null));
     assert_eq!((&deal["meta"]["phase_since"], &deal["meta"]["updated_at"]), (&minute(3), &minute(4)));

@@ -9,6 +9,7 @@ mod rules;
 mod store;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, Utc};
 use proto::relations::{ClientInput, Relation, RelationMeta, RelationType};
 use uuid::Uuid;
@@ -56,6 +57,14 @@ pub struct Record {
     pub debtor_number: String,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+impl Record {
+    /// The lists that show it.
+    fn listing(&self, role: Role) -> Listing {
+        let Self { id, created_at, values, .. } = self;
+        Listing::new(*created_at, *id).of(role.list()).of(role.list_of(values.r#type()))
+    }
 }
 
 impl From<Record> for Relation {

@@ -29,8 +29,7 @@ pub(super) async fn create(tx: &mut LazyTx<'_>, role: Role, given: ClientInput) 
     let now = tx.now();
     let record = Record { id: tx.id(), version: 1, values, debtor_number, created_at: now, updated_at: now };
     tx.write_last(store::insert(account, role, &record))?;
-    tx.count(role.list(), now, 1);
-    tx.count(role.list_of(record.values.r#type()), now, 1);
+    tx.list(&record.listing(role));
     events::created(tx, role, &record);
     Ok(record_change(tx, role, record))
 }
@@ -63,7 +62,7 @@ pub(super) async fn update(
         tx.valid()?;
         return Err(Error::NotFound(role.name()));
     };
-    let old_type = record.values.r#type();
+    let before = record.listing(role);
     let changed = rules::apply(&context, given, &mut record.values, &mut tx.faults);
     rules::check_name(&context, &record.values, &mut tx.faults);
     tx.valid()?;
@@ -78,11 +77,7 @@ pub(super) async fn update(
     record.version += 1;
     record.updated_at = tx.now();
     tx.write_last(store::update(account, role, &record))?;
-    if changed.contains(&"type") {
-        // Counters are kept by the day of creation, so both changes belong to that day.
-        tx.count(role.list_of(old_type), record.created_at, -1);
-        tx.count(role.list_of(record.values.r#type()), record.created_at, 1);
-    }
+    tx.relist(&before, &record.listing(role));
     events::updated(tx, role, &record, &changed);
     Ok(record_change(tx, role, record))
 }

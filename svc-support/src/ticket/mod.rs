@@ -11,6 +11,7 @@ pub(crate) mod store;
 pub(crate) use operations::{NewTicket, count_change, insert, record_change, set_status};
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, Utc};
 use proto::support::{Ticket, TicketItem, TicketMeta, TicketPriority};
 use uuid::Uuid;
@@ -19,6 +20,11 @@ use crate::address::ReplySecret;
 
 /// The name of the counter of all tickets, and of the counter of their numbers.
 const LIST: &str = "ticket";
+
+/// The lists that show a ticket.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 
 /// How a ticket was created. Stored as text in `ticket.source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

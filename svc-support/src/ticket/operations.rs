@@ -7,7 +7,7 @@ use chassis_data::log::snapshot::{Shown, uuids};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
-use super::{LIST, Record, Source, Values, events, rules, store};
+use super::{LIST, Record, Source, Values, events, listing, rules, store};
 use crate::automatic::Automatic;
 use crate::clients::Lookup;
 use crate::error::Error;
@@ -64,7 +64,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
         updated_at: now,
     };
     store::insert(tx.db(), account, &record).await?;
-    tx.count(LIST, now, 1);
+    tx.list(&listing(now, id));
     events::created(tx, &record, automatic);
     record_change(tx, &record);
     Ok(record)

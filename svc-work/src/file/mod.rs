@@ -9,6 +9,7 @@ pub(crate) mod worker;
 
 use chassis_base::AccountId;
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chassis_rpc::Pass;
 use chassis_rpc::token::Tokens;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,6 +20,11 @@ pub(crate) use rules::{media_type, safe_name};
 
 /// The name of the counter of all files.
 const LIST: &str = "file";
+
+/// The lists that show a file.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 /// The purpose that the tokens of download links are signed for.
 const PURPOSE: &str = "work.file";
 /// How long a download link works.

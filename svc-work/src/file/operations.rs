@@ -10,7 +10,7 @@ use chassis_work::files::{self, Key};
 use proto::work::File;
 use uuid::Uuid;
 
-use super::{DownloadLinks, LIST, Record, store};
+use super::{DownloadLinks, Record, listing, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
@@ -59,7 +59,7 @@ async fn insert(tx: &mut Tx<'_>, record: Record, links: &DownloadLinks) -> Resul
     // The log stores the file as it is shown, with a download link. It is of use for an hour only.
     let file = links.message(account, record, now);
     if is_new {
-        tx.count(LIST, created_at, 1);
+        tx.list(&listing(created_at, id));
         tx.changed(AUDIT_KIND, id, &file);
     }
     Ok(file)
@@ -78,7 +78,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 fn record_deletion(tx: &mut Tx<'_>, record: &Record) {
-    tx.count(LIST, record.created_at, -1);
+    tx.unlist(&listing(record.created_at, record.id));
     tx.removed(AUDIT_KIND, record.id);
 }
 

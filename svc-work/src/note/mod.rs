@@ -7,12 +7,18 @@ mod store;
 pub(crate) use operations::clear_references;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, Utc};
 use proto::work::{CreatedNote, Note, NoteMeta};
 use uuid::Uuid;
 
 /// The name of the counter of all notes.
 const LIST: &str = "note";
+
+/// The lists that show a note.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 
 /// The records that a note is about. As a filter of a list: those that its notes must be about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

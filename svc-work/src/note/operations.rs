@@ -8,7 +8,7 @@ use proto::At;
 use proto::api::Fault;
 use proto::work::{Note, NoteInput};
 
-use super::{Deleted, LIST, Record, Related, store};
+use super::{Deleted, Record, Related, listing, store};
 use crate::error::Error;
 use crate::project;
 
@@ -36,7 +36,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record,
         updated_at: now,
     };
     store::insert(tx.db(), account, &record).await?;
-    tx.count(LIST, now, 1);
+    tx.list(&listing(now, record.id));
     tx.changed(AUDIT_KIND, record.id, &Note::from(record.clone()));
     Ok(record)
 }
@@ -72,7 +72,7 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.count(LIST, created_at, -1);
+    tx.unlist(&listing(created_at, id));
     tx.removed(AUDIT_KIND, id);
     Ok(())
 }

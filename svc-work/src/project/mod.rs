@@ -11,6 +11,7 @@ pub(crate) use operations::{check_reference, clear_quotes};
 pub(crate) use store::exists;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::work::{Project, ProjectMeta, ProjectStatus};
 use rust_decimal::Decimal;
@@ -18,6 +19,11 @@ use uuid::Uuid;
 
 /// The name of the counter of all projects.
 const LIST: &str = "project";
+
+/// The lists that show a project.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 /// The name of the counter that gives projects their numbers.
 const NUMBERS: &str = "project";
 

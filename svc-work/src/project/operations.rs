@@ -10,7 +10,7 @@ use proto::work::{Project, ProjectInput};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{LIST, NUMBERS, Record, Values, events, rules, store};
+use super::{NUMBERS, Record, Values, events, listing, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("project");
@@ -60,7 +60,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
         // Another transaction has just created the project of this quote. Running again finds it.
         return Err(chassis_base::Error::Raced.into());
     }
-    tx.count(LIST, now, 1);
+    tx.list(&listing(now, record.id));
     events::created(tx, &record);
     record_change(tx, &record);
     Ok(record)

@@ -8,12 +8,18 @@ mod store;
 pub(crate) use operations::clear_deals;
 
 use chassis_base::time::timestamp;
+use chassis_data::Listing;
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use proto::work::{ChangedTask, CreatedTask, Task, TaskCategory, TaskItem, TaskMeta, TaskState, TaskStatus};
 use uuid::Uuid;
 
 /// The name of the counter of all tasks.
 const LIST: &str = "task";
+
+/// The lists that show a task.
+fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
+    Listing::new(created_at, id).of(LIST)
+}
 
 /// When a task is due: on a day, or at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

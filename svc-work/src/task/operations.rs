@@ -8,7 +8,7 @@ use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
 
-use super::{LIST, Record, Related, rules, store};
+use super::{Record, Related, listing, rules, store};
 use crate::error::Error;
 use crate::project;
 
@@ -37,7 +37,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
         updated_at: now,
     };
     tx.write_last(store::insert(account, &record))?;
-    tx.count(LIST, now, 1);
+    tx.list(&listing(now, record.id));
     record_change(tx, &record);
     Ok(record)
 }
@@ -76,7 +76,7 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.count(LIST, created_at, -1);
+    tx.unlist(&listing(created_at, id));
     tx.removed(AUDIT_KIND, id);
     Ok(())
 }

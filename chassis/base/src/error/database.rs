@@ -51,6 +51,11 @@ pub fn is_integrity_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code.starts_with("23")))
 }
 
+/// Whether a row of this table lacks a value that it must have.
+pub fn is_null_in(error: &sqlx::Error, table: &str) -> bool {
+    error.as_database_error().and_then(node::table_with_null) == Some(table)
+}
+
 /// Whether another row has a value that must be unique.
 pub fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)

@@ -1,6 +1,6 @@
 //! Errors of a distributed database that differ from those of a single server.
 
-use sqlx::error::DatabaseError;
+use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// Whether the server could not reach another node. Then only the statement has failed and the session continues. If
@@ -18,6 +18,13 @@ pub fn violated_constraint(error: &dyn DatabaseError) -> Option<&str> {
     let is_violation = error.code().is_some_and(|code| code.starts_with("23"));
     let in_message = || last_quoted(error.message()).filter(|_| is_violation);
     error.constraint().or_else(in_message).map(without_shard)
+}
+
+/// The table whose row lacks a value that it must have.
+pub fn table_with_null(error: &dyn DatabaseError) -> Option<&str> {
+    let is_null = error.kind() == ErrorKind::NotNullViolation;
+    let table = error.table().or_else(|| last_quoted(error.message()));
+    table.filter(|_| is_null).map(without_shard)
 }
 
 fn last_quoted(message: &str) -> Option<&str> {

@@ -5,32 +5,37 @@
 
 mod search;
 mod selection;
+mod value;
 
 use std::fmt::Write;
 
 use chassis_base::paging::{MAX_PAGE_BYTES, Page};
 use chassis_base::{AccountId, Error};
-use chrono::{DateTime, NaiveDate, Utc};
 use futures::TryStreamExt;
 use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Row, Type};
 
+use crate::listing::filtered;
 use crate::long_pages::PageBytes;
+use crate::preparation::{GROUP, MAX_SKIPPED, Preparation, notice};
 use crate::totals;
 use search::{has_trigram, substring_pattern};
 
 pub use selection::{Fields, Selection};
+pub use value::Value;
 
-/// From this offset on, a page in the default order starts at a day that is found with the counters.
-const DEEP: i64 = 2_000;
+/// From this offset on, a page in the default order starts in a segment, see [`preparation`](crate::preparation).
+const DEEP: i64 = 1_000;
 /// So many rows are sorted sooner than a page of them is found in an index that has all rows of a large account.
 const FEW: i64 = 5_000;
+/// The least id, in SQL.
+const NIL: &str = "'00000000-0000-0000-0000-000000000000'";
 
 /// How the total of a list is found.
 pub enum Total<'a> {
-    /// From the counters of this list, as long as no filter narrows it. [`List::equals`] and [`List::is_null`] must
-    /// select exactly the rows that the counters count.
+    /// From the counters of this list, as long as at most one filter narrows it, and that one is counted
+    /// ([`List::only_counted`]). [`List::equals`] and [`List::is_null`] must select exactly the rows that the counters count.
     Counted(&'a str),
     /// By counting the matching rows.
     Matching,
@@ -45,6 +50,10 @@ pub struct List<'a> {
     values: Values,
     order: Order,
     total: Total<'a>,
+    /// The columns that define the list, with the value that they have; `None` is null.
+    definition: Vec<(&'static str, Option<Value>)>,
+    /// The counted filter that narrows it.
+    filter: Option<(&'static str, Value)>,
     /// Whether an index that covers the order also covers everything that restricts the list: its definition, and bounds
     /// of the column that it is ordered by.
     is_covered: bool,
@@ -78,6 +87,8 @@ impl<'a> List<'a> {
             values,
             order,
             total,
+            definition: Vec::new(),
+            filter: None,
             is_covered,
             has_other_bounds: false,
         }
@@ -90,12 +101,24 @@ impl<'a> List<'a> {
     }
 
     /// Selects rows whose `column` has this value, as part of the list's definition. Does not narrow the list.
-    pub fn equals<'q>(
-        &mut self,
-        column: &'static str,
-        value: impl Encode<'q, Postgres> + Type<Postgres>,
-    ) -> &mut Self {
-        self.compare(column, "=", value)
+    pub fn equals(&mut self, column: &'static str, value: impl Into<Value>) -> &mut Self {
+        let value = value.into();
+        self.has(column, &value);
+        self.definition.push((column, Some(value)));
+        self
+    }
+
+    /// Narrows the list to rows whose `column` has this value, if a value is given. All values of the column that are asked
+    /// for like this are counted: the record is [`listed`](crate::Listing::with) with them. An index has the rows with the
+    /// value in the order of their creation.
+    pub fn only_counted(&mut self, column: &'static str, value: Option<impl Into<Value>>) -> &mut Self {
+        let Some(value) = value.map(Into::into) else { return self };
+        self.has(column, &value);
+        match (&self.total, &self.filter) {
+            (Total::Counted(_), None) => self.filter = Some((column, value)),
+            _ => _ = self.narrow(),
+        }
+        self
     }
 
     /// Narrows the list to rows whose `column` has this value, if a value is given.
@@ -122,6 +145,7 @@ impl<'a> List<'a> {
     pub fn is_null(&mut self, column: &'static str) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.conditions, " and {column} is null");
+        self.definition.push((column, None));
         self
     }
 
@@ -168,8 +192,15 @@ impl<'a> List<'a> {
 
     fn narrow(&mut self) -> &mut Self {
         self.total = Total::Matching;
+        self.filter = None;
         self.is_covered = false;
         self
+    }
+
+    fn has(&mut self, column: &'static str, value: &Value) {
+        let value = value.bind(&mut self.values.arguments);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} = {value}");
     }
 
     fn compare<'q>(
@@ -184,30 +215,24 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Fetches a page, and cuts it where its entries become too long for one response. Takes one round trip; a page
-    /// deep in a counted list takes a second one, to find where it starts.
+    /// Fetches a page, and cuts it where its entries become too long for one response. Takes one round trip.
     pub async fn fetch<R>(
-        mut self,
+        self,
         connection: &mut PgConnection,
         page: Page,
     ) -> Result<(Vec<R>, PageMeta), Error>
     where
         R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
-        let mut offset = page.offset();
-        if offset >= DEEP
-            && let Some(list) = self.counted_newest()
-            && let Some(start) = totals::locate(connection, self.account, list, offset).await?
-        {
-            self.compare("created_at", "<", end_of(start.day));
-            offset -= start.skipped;
-        }
         let account = self.account;
-        let (sql, values) = self.statement(page.size(), offset);
+        let preparation = self.preparation();
+        let (sql, values) = self.statement(page.size(), page.offset());
         let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
         let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, PageBytes::new(account), None);
+        let (mut is_counted, mut is_far) = (true, false);
         while let Some(row) = rows.try_next().await? {
             total = row.try_get("total")?;
+            (is_counted, is_far) = (row.try_get("is_counted")?, row.try_get("is_far")?);
             if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
                 continue;
             }
@@ -217,6 +242,10 @@ impl<'a> List<'a> {
                 entries.push(R::from_row(&row)?);
             }
         }
+        if let Some(mut preparation) = preparation.filter(|_| is_far || !is_counted) {
+            preparation.with_segments = is_far;
+            notice(preparation);
+        }
         let mut meta = page.meta(total);
         meta.cut = fit.map(|fit| page.cut(i64::try_from(fit).unwrap_or(i64::MAX)));
         if let Some(cut) = &meta.cut {
@@ -225,47 +254,69 @@ impl<'a> List<'a> {
         Ok((entries, meta))
     }
 
-    fn counted_newest(&self) -> Option<&'a str> {
-        match self.total {
-            Total::Counted(list) if self.order.column == NEWEST.column && self.order.descending => Some(list),
-            _ => None,
+    /// What prepares the list; `None` if it is not counted.
+    fn preparation(&self) -> Option<Preparation> {
+        let list = self.counter()?;
+        let filter = self.filter.clone().map(|(column, value)| (column, Some(value)));
+        Some(Preparation {
+            account: self.account,
+            list,
+            table: self.table,
+            is_filter: filter.is_some(),
+            with_segments: false,
+            definition: self.definition.iter().cloned().chain(filter).collect(),
+        })
+    }
+
+    /// The name of the counter.
+    fn counter(&self) -> Option<String> {
+        match (&self.total, &self.filter) {
+            (Total::Matching, _) => None,
+            (Total::Counted(list), None) => Some((*list).to_owned()),
+            (Total::Counted(list), Some((column, value))) => Some(filtered(list, column, &value.to_string())),
         }
+    }
+
+    fn is_newest_first(&self) -> bool {
+        self.order.column == NEWEST.column && self.order.descending
     }
 
     /// Builds the statement for the total and the rows. The left join keeps the total when the page is empty. The
     /// columns come first, so that a row type can read them by index.
-    fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
-        let by_index = self.is_covered && self.order.is_indexed;
-        let Self { account, table, columns, conditions, mut values, order, total, has_other_bounds, .. } =
-            self;
+    fn statement(mut self, limit: i64, offset: i64) -> (String, PgArguments) {
+        // The index of a filter has the order of creation only.
+        let by_index = self.is_covered
+            && self.order.is_indexed
+            && (self.filter.is_none() || self.order.column == NEWEST.column);
+        let is_deep = by_index && offset >= DEEP && self.is_newest_first();
+        let counted = self.counted_sql();
+        let offset = (offset > 0).then(|| self.values.bind(offset));
+        let located = match (&offset, self.counter()) {
+            (Some(offset), Some(list)) if is_deep => Some(self.located_sql(&list, offset)),
+            _ => None,
+        };
+        let Self { table, columns, conditions, values, order, has_other_bounds, .. } = self;
         let column = order.column;
         let (direction, from) = if order.descending { ("desc", "<=") } else { ("asc", ">=") };
-        let head = match total {
-            Total::Counted(list) => {
-                let (list, bucket) = (values.bind(list), values.bind(totals::ALL_DAYS));
-                let account = values.bind(account);
-                format!(
-                    "select coalesce(sum(entries), 0)::bigint as total from total \
-                     where account_id = {account} and list = {list} and bucket = {bucket}"
-                )
-            }
-            Total::Matching => format!("select count(*) as total from {table} where {conditions}"),
-        };
         // If the index covers the order, an index-only scan skips the rows before the page. Fetching them from the
         // table would cost more than the page itself.
-        let start = if offset > 0 && by_index {
-            let offset = values.bind(offset);
+        let start = offset.as_ref().filter(|_| by_index).map(|offset| {
+            let (segment, offset) = match located {
+                Some(_) => {
+                    let end = "(select last_created_at, last_id from located)";
+                    (format!(" and (created_at, id) <= {end}"), "(select skipped from located)")
+                }
+                None => (String::new(), offset.as_str()),
+            };
             format!(
-                " and ({column}, id) {from} (select {column}, id from {table} where {conditions} \
+                " and ({column}, id) {from} (select {column}, id from {table} where {conditions}{segment} \
                  order by {column} {direction}, id {direction} limit 1 offset {offset})"
             )
-        } else {
-            String::new()
-        };
+        });
         // The limit is a literal and not bound: with a limit that it does not know, Postgres plans every call anew,
         // which costs more than the page. There are at most 100 limits. Offsets have many values, so they stay bound.
-        let offset =
-            if offset > 0 && !by_index { format!(" offset {}", values.bind(offset)) } else { String::new() };
+        let offset = offset.filter(|_| !by_index).map(|offset| format!(" offset {offset}"));
+        let (start, offset) = (start.unwrap_or_default(), offset.unwrap_or_default());
         let page = |also: &str, order: &str| {
             format!(
                 "select {columns}, true as found from {table} where {conditions}{start}{also} \
@@ -283,10 +334,90 @@ impl<'a> List<'a> {
         } else {
             page("", &by_column)
         };
-        let sql = format!(
-            "select page.*, counted.total from ({head}) counted left join lateral ({page}) page on true"
-        );
+        let sql = match located {
+            None => format!(
+                "select page.*, counted.total, counted.is_counted, false as is_far from ({counted}) counted \
+                 left join lateral ({page}) page on true"
+            ),
+            Some(located) => format!(
+                "with counted as ({counted}), located as ({located}) \
+                 select page.*, counted.total, counted.is_counted, located.skipped > {MAX_SKIPPED} as is_far \
+                 from counted left join located on true left join lateral ({page}) page on true"
+            ),
+        };
         (sql, values.arguments)
+    }
+
+    /// The total, and whether it is known without a preparation.
+    fn counted_sql(&mut self) -> String {
+        let Some(list) = self.counter() else {
+            let Self { table, conditions, .. } = self;
+            return format!("select count(*) as total, true as is_counted from {table} where {conditions}");
+        };
+        let (bucket, account) = (self.values.bind(totals::ALL_DAYS), self.values.bind(self.account));
+        let counter = self.values.bind(list.as_str());
+        let sum = format!(
+            "select coalesce(sum(entries), 0)::bigint as total from total \
+             where account_id = {account} and list = {counter} and bucket = {bucket}"
+        );
+        if self.filter.is_none() {
+            return format!("select sum.total, true as is_counted from ({sum}) sum");
+        }
+        let prepared = self.prepared_sql(&list);
+        let Self { table, conditions, .. } = self;
+        format!(
+            "select is_counted, case when is_counted then ({sum}) \
+                else (select count(*) from {table} where {conditions}) end as total \
+             from (select {prepared} as is_counted) prepared"
+        )
+    }
+
+    /// The end of the segment in which the page begins, and how many entries come before it there. Without one, the page
+    /// begins among the newest entries.
+    fn located_sql(&mut self, list: &str, offset: &str) -> String {
+        let (account, prepared) = (self.values.bind(self.account), self.prepared_sql(list));
+        let list = self.values.bind(list);
+        let level = |level: i16| {
+            format!(
+                "list_segment where account_id = {account} and list = {list} and level = {level} and {prepared}"
+            )
+        };
+        let (groups, segments) = (level(1), level(0));
+        let through = "(sum(entries) over (order by last_created_at, last_id))::bigint as through";
+        // The last group that ends before the position, then the first segment after it that does not.
+        format!(
+            "select coalesce(segment.last_created_at, 'infinity') as last_created_at, \
+                coalesce(segment.last_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff') as last_id, \
+                coalesce(segment.skipped, {offset}) as skipped \
+             from counted left join lateral ( \
+                select last_created_at, last_id, through from ( \
+                    select last_created_at, last_id, {through} from {groups} \
+                ) groups \
+                where through < counted.total - {offset} order by last_created_at desc, last_id desc limit 1 \
+             ) before on true left join lateral ( \
+                select last_created_at, last_id, \
+                    coalesce(before.through, 0) + through - (counted.total - {offset}) as skipped \
+                from ( \
+                    select last_created_at, last_id, {through} from ( \
+                        select last_created_at, last_id, entries from {segments} \
+                            and (last_created_at, last_id) \
+                                > (coalesce(before.last_created_at, '-infinity'), coalesce(before.last_id, {NIL})) \
+                        order by last_created_at, last_id limit {GROUP} \
+                    ) next \
+                ) segments \
+                where coalesce(before.through, 0) + through >= counted.total - {offset} \
+                order by last_created_at, last_id limit 1 \
+             ) segment on true"
+        )
+    }
+
+    /// Whether the list is prepared, and no program of the release before has written since.
+    fn prepared_sql(&mut self, list: &str) -> String {
+        let (account, list) = (self.values.bind(self.account), self.values.bind(list));
+        format!(
+            "exists (select from prepared_list where account_id = {account} and list = {list} and not exists ( \
+                select from audit where audit.account_id = {account} and audit.id > prepared_list.seen))"
+        )
     }
 }
 
@@ -303,9 +434,4 @@ impl Values {
         let _ = self.arguments.add(value);
         format!("${}", self.arguments.len())
     }
-}
-
-/// The end of a day of the counters, which count by days in UTC.
-fn end_of(day: NaiveDate) -> DateTime<Utc> {
-    (day + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc()
 }

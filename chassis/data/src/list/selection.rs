@@ -111,6 +111,10 @@ impl List<'_> {
         for (operator, bound) in [(">=", from), ("<=", to)] {
             if let Some(bound) = bound {
                 self.total = Total::Matching;
+                // The index of a filter has the order of creation only.
+                if self.filter.take().is_some() && self.order.column != CREATED_AT {
+                    self.is_covered = false;
+                }
                 if column != self.order.column {
                     self.is_covered = false;
                     self.has_other_bounds = true;

@@ -137,7 +137,7 @@ async fn move_audit(connection: &mut PgConnection, account: AccountId, newest: U
 }
 
 /// The smallest id that an entry of this millisecond can have.
-pub(super) fn first_id(time: DateTime<Utc>) -> Uuid {
+pub(crate) fn first_id(time: DateTime<Utc>) -> Uuid {
     let millis = u64::try_from(time.timestamp_millis()).unwrap_or_default();
     Uuid::from_u128(u128::from(millis) << 80)
 }

@@ -21,7 +21,7 @@ mod audit;
 mod chain;
 pub(crate) mod changes;
 pub(crate) mod check;
-mod compact;
+pub(crate) mod compact;
 pub(crate) mod entries;
 pub mod event;
 pub(crate) mod image;

@@ -1,7 +1,7 @@
 //! What the last statement of a write has to store, taken out of the plan.
 
 use chassis_base::error::RecordRef;
-use chassis_base::error::database::{is_unique_violation, violated_constraint};
+use chassis_base::error::database::{is_null_in, is_unique_violation, violated_constraint};
 use chassis_base::{AccountId, Error};
 use sqlx::postgres::PgArguments;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::log::changes::Changes;
 use crate::log::entries::Entries;
 use crate::log::event::Emitted;
 use crate::rows::Rows;
-use crate::totals::Columns;
+use crate::totals::{Columns, Places};
 
 /// The index that lets a record have each version once.
 const VERSIONS: &str = "log_of_record";
@@ -25,6 +25,7 @@ pub(super) struct LastStatement {
     method: String,
     entries: Entries,
     totals: Columns,
+    places: Places,
     parts: Parts,
     sql: String,
     arguments: PgArguments,
@@ -44,19 +45,20 @@ impl LastStatement {
         }
         let depth = i32::try_from(plan.depth).unwrap_or(i32::MAX);
         let entries = Entries::new(changes, events, depth, plan.clock);
-        let totals = plan.totals.rows();
+        let (totals, places) = (plan.totals.rows(), plan.totals.places());
         let deferred = plan.deferred.take();
         let parts = Parts {
             deferred: deferred.as_ref().map(Deferred::bound),
             updates: deferred.as_ref().is_some_and(Deferred::is_update),
             number: plan.expected.is_some(),
             entries: Rows::of(entries.ids.len()),
-            totals: Rows::of(totals.0.len()),
+            totals: Rows::joined(totals.0.len()),
+            places: Rows::joined(places.0.len()),
             response,
         };
         let sql = parts.sql(deferred.as_ref().map_or("", |deferred| deferred.sql.as_str()));
         let arguments = deferred.map(|deferred| deferred.arguments).unwrap_or_default();
-        Ok(Self { owner, method, entries, totals, parts, sql, arguments })
+        Ok(Self { owner, method, entries, totals, places, parts, sql, arguments })
     }
 
     pub(super) fn is_nothing(&self) -> bool {
@@ -95,6 +97,7 @@ impl LastStatement {
         if self.parts.totals != Rows::None {
             let totals = statement.bind(plan.account());
             statement = statement::bind_totals(totals, &self.totals, self.parts.totals);
+            statement = statement::bind_places(statement, &self.places, self.parts.places);
         }
         let Some(stored) = self.parts.response else { return statement };
         let key = plan.caller().and_then(|context| context.idempotency_key.as_deref());
@@ -114,6 +117,9 @@ impl LastStatement {
         if violated_constraint(&error) == Some(VERSIONS) {
             let records = self.entries.kinds.iter().zip(&self.entries.record_ids);
             plan.collision.set(records.map(|(kind, id)| RecordRef { kind: kind.clone(), id: id.clone() }));
+            return Error::Raced;
+        }
+        if self.parts.places != Rows::None && is_null_in(&error, "total") {
             return Error::Raced;
         }
         // Who has the value that must be unique has committed it after the operation asked.

@@ -15,6 +15,7 @@ use super::collision::Collision;
 use super::deferred::Deferred;
 use super::turn::Turn;
 use crate::db::Db;
+use crate::listing::Listing;
 use crate::log::changes::Changes;
 use crate::log::check::Counts;
 use crate::log::event::{Emitted, Event};
@@ -98,9 +99,20 @@ impl<'a> Plan<'a> {
         self.events.push(Emitted::new(event, origin, self.events.len()));
     }
 
-    /// Adds an entry to the total of a list (`1`) or removes it (`-1`), on the day of its creation.
-    pub fn count(&mut self, list: &str, created: chrono::DateTime<chrono::Utc>, by: i64) {
-        self.totals.add(list, created.date_naive(), by);
+    /// Counts a new record in the lists that show it.
+    pub fn list(&mut self, after: &Listing) {
+        self.totals.add(after, 1, self.now);
+    }
+
+    /// Counts a record that other lists show than before.
+    pub fn relist(&mut self, before: &Listing, after: &Listing) {
+        self.unlist(before);
+        self.list(after);
+    }
+
+    /// Counts a removed record no longer in the lists that showed it.
+    pub fn unlist(&mut self, before: &Listing) {
+        self.totals.add(before, -1, self.now);
     }
 
     /// Writes to the log that this record was created or changed. `message` is the record after the change; if it

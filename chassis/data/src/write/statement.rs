@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Postgres};
 
 use crate::log::entries::Entries;
 use crate::rows::{Column, Rows, bind, source};
-use crate::totals::Columns;
+use crate::totals::{Columns, Places};
 
 /// The columns of an entry, in the order in which they are bound.
 const ENTRY: [Column; 12] = [
@@ -26,6 +26,8 @@ const ENTRY: [Column; 12] = [
 ];
 const TOTAL: [Column; 4] =
     [("list", "text"), ("bucket", "date"), ("slot", "smallint"), ("entries", "bigint")];
+const PLACE: [Column; 4] =
+    [("list", "text"), ("created_at", "timestamptz"), ("id", "uuid"), ("entries", "bigint")];
 
 /// Account, counter and number.
 const NUMBER: usize = 3;
@@ -45,6 +47,8 @@ pub(super) struct Parts {
     pub number: bool,
     pub entries: Rows,
     pub totals: Rows,
+    /// Changes of entries that may be in segments. There are none without totals.
+    pub places: Rows,
     pub response: Option<Response>,
 }
 
@@ -68,7 +72,7 @@ impl Parts {
             && self.response.is_none()
     }
 
-    /// The parameters are those of the parts that there are, in the order deferred, number, entries, totals, response. The
+    /// The parameters are those of the parts that there are, in the order deferred, number, entries, totals, places, response. The
     /// rows that it affects are those of the response. `deferred` is the statement that the operation left to this one.
     pub(super) fn sql(self, deferred: &str) -> String {
         let (mut with, mut bound) = (Vec::new(), 0);
@@ -85,8 +89,13 @@ impl Parts {
             bound += SHARED_BY_ENTRIES + ENTRY.len();
         }
         if self.totals != Rows::None {
-            with.push(totals_sql(self.totals, bound));
-            bound += SHARED_BY_TOTALS + TOTAL.len();
+            let account = bound + 1;
+            with.push(totals_sql(self.totals, bound, self.places != Rows::None));
+            bound += SHARED_BY_TOTALS + self.totals.parameters(TOTAL.len());
+            if self.places != Rows::None {
+                with.push(segments_sql(self.places, account, bound));
+                bound += self.places.parameters(PLACE.len());
+            }
         }
         let last = match self.response {
             Some(Response::First) => key_sql(bound, true),
@@ -164,14 +173,60 @@ fn entries_sql(rows: Rows, bound: usize, updates: bool) -> String {
 }
 
 /// Sorted, so that all transactions lock counter rows in the same order and do not deadlock.
-fn totals_sql(rows: Rows, bound: usize) -> String {
+///
+/// `is_checked`: entries may be in segments, which the next part looks for. If the segments get other ends meanwhile, it does
+/// not see them, and the counter has another epoch than this statement has read. Then the value is null, and the statement
+/// fails.
+fn totals_sql(rows: Rows, bound: usize, is_checked: bool) -> String {
     let [account] = numbers(bound);
     let total = source("added", &TOTAL, rows, bound + SHARED_BY_TOTALS);
+    if !is_checked {
+        return format!(
+            "totals as (
+                insert into total (account_id, list, bucket, slot, entries)
+                select ${account}::uuid, list, bucket, slot, entries from {total} order by list, bucket, slot
+                on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+            )"
+        );
+    }
     format!(
         "totals as (
-            insert into total (account_id, list, bucket, slot, entries)
-            select ${account}::uuid, list, bucket, slot, entries from {total} order by list, bucket, slot
-            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+            insert into total (account_id, list, bucket, slot, entries, epoch)
+            select ${account}::uuid, added.list, added.bucket, added.slot, added.entries, coalesce(known.epoch, 0)
+            from {total}
+            left join lateral (
+                select epoch from total known
+                where known.account_id = ${account} and known.list = added.list and known.bucket = added.bucket
+                    and known.slot = added.slot
+                limit 1) known on true
+            order by added.list, added.bucket, added.slot
+            on conflict (account_id, list, bucket, slot) do update
+                set entries = case when total.epoch = excluded.epoch then total.entries + excluded.entries end
+            returning 1
+        )"
+    )
+}
+
+/// After the totals, because whoever changes the ends of segments locks the totals first. The rows exist, or the totals have
+/// failed: as an insert this finds each by its key, where an update could read all segments of the account. The same is meant
+/// by `limit 1`.
+fn segments_sql(rows: Rows, account: usize, bound: usize) -> String {
+    let place = source("place", &PLACE, rows, bound);
+    format!(
+        "segments as (
+            insert into list_segment (account_id, list, level, last_created_at, last_id, entries)
+            select ${account}::uuid, place.list, level, found.last_created_at, found.last_id, sum(place.entries)::bigint
+            from {place} cross join (values (0::smallint), (1::smallint)) levels (level)
+            cross join lateral (
+                select last_created_at, last_id from list_segment segment
+                where segment.account_id = ${account} and segment.list = place.list and segment.level = levels.level
+                    and (segment.last_created_at, segment.last_id) >= (place.created_at, place.id)
+                order by segment.last_created_at, segment.last_id limit 1) found
+            where (select count(*) from totals) > 0
+            group by place.list, level, found.last_created_at, found.last_id
+            order by place.list, level, found.last_created_at, found.last_id
+            on conflict (account_id, list, level, last_created_at, last_id) do update
+                set entries = list_segment.entries + excluded.entries
         )"
     )
 }
@@ -229,6 +284,14 @@ pub(super) fn bind_totals<'q>(query: Statement<'q>, columns: &'q Columns, rows: 
     bind(bind(bind(bind(query, lists, rows), buckets, rows), slots, rows), counts, rows)
 }
 
+pub(super) fn bind_places<'q>(query: Statement<'q>, places: &'q Places, rows: Rows) -> Statement<'q> {
+    if rows == Rows::None {
+        return query;
+    }
+    let (lists, times, ids, counts) = places;
+    bind(bind(bind(bind(query, lists, rows), times, rows), ids, rows), counts, rows)
+}
+
 /// The statement with these parts, and the parameters of the deferred one; the others are still to be bound.
 pub(super) fn prepare<'q>(sql: String, arguments: PgArguments) -> Statement<'q> {
     sqlx::query_with(AssertSqlSafe(sql), arguments)
@@ -257,15 +320,18 @@ mod tests {
         sqlx::raw_sql("set search_path = bare, public").execute(&mut connection).await.unwrap();
         let all = [Rows::None, Rows::One, Rows::Several];
         let responses = [None, Some(Response::First), Some(Response::FirstOrFail), Some(Response::Amended)];
-        for (entries, totals) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
+        let few = [Rows::None, Rows::One, Rows::Few(2), Rows::Several];
+        for (entries, totals) in all.into_iter().flat_map(|one| few.map(|other| (one, other))) {
             for (response, number, deferred) in responses.into_iter().flat_map(|it| {
                 [(it, false, ""), (it, true, "")].into_iter().chain(DEFERRED.map(|sql| (it, true, sql)))
             }) {
                 let (updates, bound) = (deferred.starts_with("update"), (!deferred.is_empty()).then_some(1));
-                let parts = Parts { deferred: bound, updates, number, entries, totals, response };
-                let sql = parts.sql(deferred);
-                let prepared = (&mut connection).prepare(AssertSqlSafe(sql).into_sql_str()).await;
-                assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
+                for places in few {
+                    let parts = Parts { deferred: bound, updates, number, entries, totals, places, response };
+                    let sql = parts.sql(deferred);
+                    let prepared = (&mut connection).prepare(AssertSqlSafe(sql).into_sql_str()).await;
+                    assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
+                }
             }
         }
     }

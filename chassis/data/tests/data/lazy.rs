@@ -5,7 +5,7 @@
 use chassis_base::error::status::problem_of;
 use chassis_base::{Account, AccountId, Error};
 use chassis_data::idempotency::WINDOW;
-use chassis_data::{Db, LazyTx};
+use chassis_data::{Db, LazyTx, Listing};
 use chassis_rpc::Call;
 use chassis_testing::{TestDatabase, bare};
 use futures::future::join_all;
@@ -49,7 +49,7 @@ async fn create(
     }
     let sql = "insert into thing (account_id, id, name, version) values ($1, $2, $3, 1)";
     tx.write_last(sqlx::query(sql).bind(account).bind(id).bind(&input.name))?;
-    tx.count(KIND, now, 1);
+    tx.list(&Listing::new(now, id).of(KIND));
     tx.changed(KIND, id, &MailKey { domain: input.name.clone(), ..MailKey::default() });
     Ok(ProvisionAccountResponse {})
 }

@@ -5,7 +5,7 @@
 use chassis_base::paging::Page;
 use chassis_base::{Account, AccountId, Error};
 use chassis_data::list::{Fields, List, Selection, Total};
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, Listing, Tx};
 use chassis_testing::TestDatabase;
 use chassis_testing::bare::{database, open, write};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -58,8 +58,8 @@ async fn insert(tx: &mut Tx<'_>) -> Result<(), Error> {
     .bind(&times)
     .execute(tx.db())
     .await?;
-    for time in times {
-        tx.count("thing", time, 1);
+    for (time, id) in times.into_iter().zip(ids) {
+        tx.list(&Listing::new(time, id).of("thing"));
     }
     Ok(())
 }

@@ -11,5 +11,6 @@ mod outage;
 mod pool;
 mod pooler;
 mod references;
+mod segments;
 mod sequence;
 mod write;

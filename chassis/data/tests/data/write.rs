@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use chassis_base::Error;
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Listing, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::call::REPLAY;
 use chassis_service::{Runtime, Service};
@@ -47,7 +47,7 @@ impl Service for Bare {
             version: number,
             data: "{}".into(),
         });
-        tx.count("account", now, 1);
+        tx.list(&Listing::new(now, id).of("account"));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use deploy_tools::http::authority;
 
 use crate::bench::{Bench, Case};
 use crate::database::Database;
-use crate::fill;
+use crate::fill::{self, DAYS};
 use crate::operations::{CLIENT, Catalogue, DEAL, INVOICE, Operation, TASK, TICKET};
 use crate::options::Compare;
 use crate::process::{Memory, POSTGRES};
@@ -115,7 +115,7 @@ async fn fill(
     let account = database.account_of(&clients[0]).await?;
     if is_needed(INVOICE) {
         let clients = &clients[..clients.len().min(MAX_CLIENTS_OF_INVOICES)];
-        fill::invoices(target, count, database, &account, clients).await?;
+        fill::invoices(target, count, database, &account, clients, DAYS).await?;
         fill::read_ids(target, INVOICE, &catalogue.resource(INVOICE).path, count).await?;
     }
     // A first reply changes the status of a new ticket too, which is a second event: no reply is to be that one.

@@ -23,8 +23,8 @@ pub(crate) const SEARCHED_INVOICES: u64 = 7;
 pub(crate) const CHANGED_INVOICES: u64 = 50;
 /// Invoices of one transaction.
 const CHUNK: u64 = 20_000;
-/// Over how many days they are spread.
-const DAYS: u32 = 1_000;
+/// Over how many days they are spread, unless a growth says otherwise.
+pub(crate) const DAYS: u32 = 1_000;
 const INVOICES: &str = include_str!("invoices.sql");
 
 /// Brings the account to so many records over REST; the target gets to know as many of the newest.
@@ -58,7 +58,8 @@ async fn create(target: &Target, load: &Load, count: u64) -> Result<()> {
     clients::run(target, load, CONNECTIONS, &schedule, report).await
 }
 
-/// The same for invoices, by SQL. `clients` has the ids that they are spread over. The tables are left as after hours of
+/// The same for invoices, by SQL. `clients` has the ids that they are spread over, `days` how many days, of which the last is
+/// yesterday. The tables are left as after hours of
 /// running.
 pub(crate) async fn invoices(
     target: &Target,
@@ -66,6 +67,7 @@ pub(crate) async fn invoices(
     database: &Database,
     account: &str,
     clients: &[String],
+    days: u32,
 ) -> Result<()> {
     let new = count.saturating_sub(total(target, "/v1/invoices").await?);
     if new == 0 {
@@ -84,7 +86,7 @@ pub(crate) async fn invoices(
         let last = (done + CHUNK).min(new);
         let script = format!(
             "\\set account {account}\n\\set clients {clients}\n\\set count {new}\n\\set from {}\n\\set to {last}\n\
-             \\set used {used}\n\\set days {DAYS}\n\\set searched {SEARCHED}\n\
+             \\set used {used}\n\\set days {days}\n\\set searched {SEARCHED}\n\
              \\set searched_every {searched_every}\n\\set changed_every {changed_every}\n{INVOICES}",
             done + 1
         );

@@ -2,12 +2,14 @@
 //! in rounds that take turns, and how many times as much the large one takes.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use deploy_tools::Result;
 use deploy_tools::http::authority;
 
 use crate::bench::{Bench, Case};
 use crate::clients;
+use crate::database::Database;
 use crate::fill::{self, CHANGED_INVOICES, SEARCHED_INVOICES};
 use crate::operations::{Catalogue, INVOICE, List, SEARCHED};
 use crate::options::Growth;
@@ -17,6 +19,9 @@ use crate::requests::{Load, Target};
 const PAGE: u64 = 25;
 /// Clients that the invoices of each account are spread over.
 const CLIENTS: u128 = 1_000;
+/// A list is prepared when so many looks in a row find nothing new.
+const UNCHANGED_LOOKS: u32 = 3;
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const OK: &str = "OK";
 const MISSED: &str = "MISSED";
 
@@ -36,7 +41,7 @@ fn pages(count: u64) -> u64 {
     count.div_ceil(PAGE)
 }
 
-/// The middle tenth, and not one page: how far a page is from the beginning of its day is a matter of chance.
+/// The middle tenth, and not one page: how far a page is from the end of its segment is a matter of chance.
 fn middle(count: u64) -> RangeInclusive<u64> {
     pages(count) * 45 / 100..=pages(count) * 55 / 100
 }
@@ -65,9 +70,10 @@ pub(crate) async fn run(options: &Growth) -> Result<()> {
     ];
     let clients: Vec<String> = (1..=CLIENTS).map(|number| format!("{number:032x}")).collect();
     for (account, id) in accounts.iter_mut().zip([&options.small_account, &options.large_account]) {
-        fill::invoices(&account.target, account.count, &database, id, &clients).await?;
+        fill::invoices(&account.target, account.count, &database, id, &clients, options.days).await?;
         account.check().await?;
         account.recent = recent(&account.target).await?;
+        account.prepare(&catalogue.growth, &database, id).await?;
     }
     let service = catalogue.resource(INVOICE).service.as_str();
     let (rounds, baseline, watched) = (&options.rounds, setup.baseline()?, setup.watched());
@@ -90,9 +96,9 @@ pub(crate) async fn run(options: &Growth) -> Result<()> {
     }
     let missed: Vec<String> =
         rows.iter().filter(|row| row.verdict == Some(MISSED)).map(|row| row.labels.concat()).collect();
-    let Growth { small, large, rounds, connections, limit, .. } = options;
+    let Growth { small, large, days, rounds, connections, limit, .. } = options;
     let settings = format!(
-        "{small} invoices of one account against {large} of another, {rounds} at {connections} \
+        "{small} invoices of one account against {large} of another, made on {days} day(s), {rounds} at {connections} \
          connection(s), limit {limit}"
     );
     setup.publish("growth", settings, vec![Table { labels: &["list"], columns: &COLUMNS, rows }])?;
@@ -112,6 +118,25 @@ impl Account {
             if total.as_u64() != Some(expected) {
                 return Err(format!("/v1/invoices{query} has {total} in place of {expected}").into());
             }
+        }
+        Ok(())
+    }
+
+    /// Reads every list until the service has made the segments and counters that it makes after such reads.
+    async fn prepare(&self, lists: &[List], database: &Database, id: &str) -> Result<()> {
+        let made = format!(
+            "select (select count(*) from list_segment where account_id = '{id}') \
+             + (select count(*) from prepared_list where account_id = '{id}')"
+        );
+        let (mut before, mut unchanged) = (0, 0);
+        while unchanged < UNCHANGED_LOOKS {
+            for list in lists {
+                clients::get(&self.target, &load(list, self.count, &self.recent).path).await?;
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let now = database.number("billing", &made).await?;
+            unchanged = if now == before { unchanged + 1 } else { 0 };
+            before = now;
         }
         Ok(())
     }

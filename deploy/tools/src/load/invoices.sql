@@ -14,7 +14,8 @@ set gin_pending_list_limit = '128MB';
 
 with series as (
     select i, :used + i as serial,
-        date_trunc('milliseconds', now() - interval '1 day' * :days * (:count - i) / :count) as created_at,
+        date_trunc('milliseconds', date_trunc('day', now(), 'UTC') - interval '1 day' * :days * (:count - i + 1) / :count)
+            as created_at,
         i % array_length(:'clients'::uuid[], 1) as person, i % 9 + 1 as quantity, i % 90 + 10.50 as price,
         case when i % 50 = 1 then 'draft' when i % 20 = 0 then 'open' when i % 50 = 2 then 'partially_paid'
             else 'paid' end as status
@@ -64,9 +65,14 @@ with series as (
     from parts cross join lateral (values (0, 'Zuurdesembrood', parts.quantity, 'stuk', 4.25, 9),
         (1, 'Bezorging', 1, '', parts.price, 21), (2, 'Advies', 1.5, 'uur', 85, 21))
         as r (position, name, quantity, unit, price, rate)
+), unprepared as (
+    -- Segments lack what is added here; the service makes them anew.
+    delete from prepared_list where account_id = :'account'
 ), totals as (
     insert into total (account_id, list, bucket, slot, entries)
-    select :'account', 'invoice', coalesce(day, '0001-01-01'), 0, count(*) from parts
+    select :'account'::uuid, concat_ws('/', 'invoice', 'payment_status', status), '0001-01-01'::date, 0, count(*) from parts
+    group by status
+    union all select :'account'::uuid, 'invoice', coalesce(day, '0001-01-01'), 0, count(*) from parts
     group by grouping sets ((day), ())
     on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
 )

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::baseline::Baseline;
 use crate::database::Database;
+use crate::fill::DAYS;
 use crate::measure::Span;
 use crate::operations::Operation;
 use crate::process::{Process, Watched};
@@ -181,6 +182,9 @@ pub(crate) struct Growth {
     /// Invoices of the large account
     #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(5_000..=100_000_000))]
     pub large: u64,
+    /// Days on which the invoices were made; 1: all on the same one
+    #[arg(long, default_value_t = DAYS, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub days: u32,
     /// How many times as much as in the small account a list may take in the large one
     #[arg(long, default_value_t = 1.5)]
     pub limit: f64,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::rules::final_status;
-use super::{LIST, Outcome, Record, Status, message, store};
+use super::{Outcome, Record, Status, listing, message, store};
 use crate::definition::graph::Graph;
 use crate::definition::{Version, store as definitions};
 use crate::error::Error;
@@ -49,6 +49,7 @@ async fn save(tx: &mut Tx<'_>, mut run: Record, steps: Vec<RunStep>) -> Result<R
     run.version += 1;
     run.updated_at = tx.now();
     store::update(tx.db(), account, &run).await?;
+    tx.relist(&run.stored_listing(), &run.listing());
     let id = run.id;
     let shown = run.with_steps(steps);
     tx.changed(AUDITED, id, &shown);
@@ -159,7 +160,7 @@ pub(crate) async fn purge(tx: &mut Tx<'_>, limit: i64) -> Result<u64, Error> {
     let (account, now) = (tx.account(), tx.now());
     let purged = store::purge(tx.db(), account, now, limit).await?;
     for run in &purged {
-        tx.count(LIST, run.created_at, -1);
+        tx.unlist(&listing(run.created_at, run.id, &run.status));
         tx.removed(AUDITED, run.id);
     }
     Ok(u64::try_from(purged.len()).unwrap_or(u64::MAX))

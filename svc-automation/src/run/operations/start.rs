@@ -8,7 +8,7 @@ use crate::definition::{FlowRef, store as definitions};
 use crate::error::Error;
 use crate::event::Event;
 use crate::event::rules::MAX_DEPTH;
-use crate::run::{LIST, Record, StartedRun, Status, store};
+use crate::run::{Record, StartedRun, Status, store};
 
 /// Runs of an account that have not ended. Beyond them a run is stored as failed, so that it can be seen and restarted.
 const MAX_OPEN_RUNS: i64 = 10_000;
@@ -52,7 +52,7 @@ async fn start_all(tx: &mut Tx<'_>, starts: &[Start<'_>]) -> Result<Vec<Record>,
     for start in starts {
         let run = new_run(tx, start, room);
         room -= i64::from(!run.status.is_finished());
-        tx.count(LIST, run.created_at, 1);
+        tx.list(&run.listing());
         metrics::counter!("runs_started_total", "refused" => if run.error.is_empty() { "no" } else { "yes" })
             .increment(1);
         runs.push(run);
@@ -92,6 +92,7 @@ fn new_run(tx: &Tx<'_>, Start { flow, event }: &Start<'_>, room: i64) -> Record 
         event: event.to_json().to_string(),
         depth,
         status,
+        stored_status: status,
         step: String::new(),
         attempts: 0,
         renders: 0,

@@ -13,7 +13,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{LIST, Record, Status};
+use super::{LIST, Record, STATUS_COLUMN, Status};
 use crate::definition::TriggerType;
 use crate::dispatcher::{Excluded, Item};
 use crate::error::Error;
@@ -35,7 +35,7 @@ macro_rules! columns {
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
-        Ok(Self {
+        let mut run = Self {
             id: columns.take()?,
             flow_id: columns.take()?,
             flow_version: columns.take()?,
@@ -52,6 +52,8 @@ impl FromRow<'_, PgRow> for Record {
             event: columns.take()?,
             depth: columns.take()?,
             status: stored::decode("run.status", &columns.take::<String>()?, Status::from_name)?,
+            // Below.
+            stored_status: Status::Queued,
             step: columns.take()?,
             attempts: columns.take()?,
             renders: columns.take()?,
@@ -65,7 +67,9 @@ impl FromRow<'_, PgRow> for Record {
             updated_at: columns.take()?,
             started_at: columns.take()?,
             finished_at: columns.take()?,
-        })
+        };
+        run.stored_status = run.status;
+        Ok(run)
     }
 }
 
@@ -83,15 +87,13 @@ pub(super) async fn list(
     filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total =
-        if filter.status.is_none() && filter.flow.is_none() { Total::Counted(LIST) } else { Total::Matching };
-    let mut list = List::new(account, "automation.run", columns!(), total);
-    if let Some(status) = filter.status {
-        list.equals("status", status.to_owned());
+    let mut list = List::new(account, "automation.run", columns!(), Total::Counted(LIST));
+    if filter.status.is_some_and(|status| Status::from_name(status).is_none()) {
+        list.only(STATUS_COLUMN, filter.status);
+    } else {
+        list.only_counted(STATUS_COLUMN, filter.status);
     }
-    if let Some(flow) = filter.flow {
-        list.equals("flow_id", flow);
-    }
+    list.only("flow_id", filter.flow);
     list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
@@ -247,6 +249,7 @@ pub(super) async fn account_name(connection: &mut PgConnection, account: Account
 pub(super) struct Purged {
     pub id: Uuid,
     pub created_at: DateTime<Utc>,
+    pub status: String,
 }
 
 /// Deletes runs that ended long ago, with their steps, at most `limit`; returns which. The rows are locked
@@ -265,7 +268,7 @@ pub(super) async fn purge(
             delete from automation.run_step where account_id = $1 and run_id in (select id from old)
          )
          delete from automation.run where account_id = $1 and id in (select id from old)
-         returning id, created_at",
+         returning id, created_at, status",
     )
     .bind(account)
     .bind(now - RETENTION)

@@ -143,7 +143,7 @@ pub(crate) async fn create_family(
 
 /// Counts a new document and emits its event.
 fn record_new(tx: &mut Plan<'_>, record: &Record) {
-    tx.count(record.kind.name(), record.created_at, 1);
+    tx.list(&record.listing());
     events::created(tx, record);
 }
 

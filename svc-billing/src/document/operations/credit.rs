@@ -124,8 +124,8 @@ async fn make(
     let numbering = numbering(&record, &settings.settings, "");
     record.number = take_number(tx, record.kind, &numbering).await?;
     store::insert_now(tx.db(), store::insert(account, &record, &draft)).await?;
-    tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
+    family.insert(tx, index, record);
     family.log(tx, index).await
 }
 

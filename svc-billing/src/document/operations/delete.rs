@@ -27,7 +27,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, context: &OperationContext, id: &str
     }
     let deleted = family.log_target(tx).await?;
     store::delete(tx.db(), account, &record).await?;
-    tx.count(kind.name(), record.created_at, -1);
+    tx.unlist(&record.listing());
     tx.removed(kind.name(), record.id);
     events::deleted(tx, &record);
     if record.is_credit() {

@@ -1,11 +1,12 @@
 //! An invoice together with its credits. A change of one of them may change the settlement of the others.
 //!
 //! The family counts the changes: a record gets one new version in a transaction, however many statements change it, and
-//! when all of them are done [`Family::log`] writes the records that have changed to the log.
+//! when all of them are done [`Family::log`] writes the records that have changed to the log, and counts them in other lists
+//! if their status is another one.
 
 use std::collections::HashMap;
 
-use chassis_data::Tx;
+use chassis_data::{Listing, Tx};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use proto::billing::Document;
@@ -27,6 +28,8 @@ pub(crate) struct Family {
     paid: Vec<Vec<PaidAmount>>,
     /// Which records have the version that this transaction gives them.
     raised: Vec<bool>,
+    /// The lists that each record is counted in.
+    listed: Vec<Listing>,
     /// The account's time zone.
     zone: Tz,
     links: Links,
@@ -45,19 +48,20 @@ impl Family {
         let records = store::lock_family(tx.db(), account, kind, id).await?;
         let target = records.iter().position(|record| record.id == id);
         let (paid, raised) = (vec![Vec::new(); records.len()], vec![false; records.len()]);
-        let links = links.clone();
-        let mut family = target.map(|target| Self { records, target, paid, raised, zone, links });
+        let (listed, links) = (records.iter().map(Record::listing).collect(), links.clone());
+        let mut family = target.map(|target| Self { records, target, paid, raised, listed, zone, links });
         if let Some(family) = family.as_mut().filter(|_| kind == Kind::Invoice) {
             family.load_payments(tx).await?;
         }
         Ok(family)
     }
 
-    /// A document that this transaction has just stored, which has its first version.
+    /// A document that this transaction has just stored and listed, which has its first version.
     pub(crate) fn of_new(tx: &Tx<'_>, links: &Links, record: Record) -> Self {
         let zone = tx.settings().timezone;
+        let (listed, links) = (vec![record.listing()], links.clone());
         let (records, paid, raised) = (vec![record], vec![Vec::new()], vec![true]);
-        Self { records, target: 0, paid, raised, zone, links: links.clone() }
+        Self { records, target: 0, paid, raised, listed, zone, links }
     }
 
     /// Reads what was paid. To be called again after payments changed.
@@ -101,8 +105,13 @@ impl Family {
 
     /// Writes the records that have changed to the log, as they are shown now, and returns the message of one record,
     /// changed or not. To be called when all changes are stored.
-    pub(crate) async fn log(&self, tx: &mut Tx<'_>, index: usize) -> Result<Document, Error> {
+    pub(crate) async fn log(&mut self, tx: &mut Tx<'_>, index: usize) -> Result<Document, Error> {
         let account = tx.account();
+        for (record, listed) in self.records.iter().zip(&mut self.listed) {
+            let listing = record.listing();
+            tx.relist(listed, &listing);
+            *listed = listing;
+        }
         let records = || self.records.iter().zip(&self.raised).enumerate();
         let needed = records().filter(|(other, (_, is_raised))| **is_raised || *other == index);
         let ids: Vec<Uuid> = needed.map(|(_, (record, _))| record.id).collect();
@@ -119,7 +128,7 @@ impl Family {
     }
 
     /// The same with the message of the target.
-    pub(crate) async fn log_target(&self, tx: &mut Tx<'_>) -> Result<Document, Error> {
+    pub(crate) async fn log_target(&mut self, tx: &mut Tx<'_>) -> Result<Document, Error> {
         self.log(tx, self.target).await
     }
 
@@ -128,8 +137,16 @@ impl Family {
         &self.records[0]
     }
 
-    /// Adds a credit that is about to be stored with its first version, and returns its index.
+    /// Lists a credit that was added and is now stored.
+    pub(crate) fn insert(&mut self, tx: &mut Tx<'_>, index: usize, credit: Record) {
+        self.listed[index] = credit.listing();
+        tx.list(&self.listed[index]);
+        self.records[index] = credit;
+    }
+
+    /// Adds a credit that is about to be stored with its first version, and returns its index. See [`Family::insert`].
     pub(crate) fn add(&mut self, credit: Record) -> usize {
+        self.listed.push(credit.listing());
         self.records.push(credit);
         self.paid.push(Vec::new());
         self.raised.push(true);

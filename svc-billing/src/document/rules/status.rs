@@ -33,6 +33,11 @@ impl Status {
         }
     }
 
+    /// Whether it is a caller's own.
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self, Self::Custom(_))
+    }
+
     /// The inverse of [`Status::as_str`]. Every text is a status, so this does not fail.
     pub(crate) fn from_text(text: &str) -> Self {
         let known = [

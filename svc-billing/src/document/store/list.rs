@@ -13,7 +13,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::document::Kind;
+use crate::document::rules::status::Status;
+use crate::document::{Kind, STATUS_COLUMN};
 use crate::error::Error;
 use crate::money::two_places;
 
@@ -107,8 +108,12 @@ pub(crate) async fn list(
     list.equals("kind", kind.name());
     list.only("client_id", filter.client);
     list.only("subscription_id", filter.subscription);
-    for (column, text) in [("number", &filter.number), ("payment_status", &filter.payment_status)] {
-        list.only(column, Some(text).filter(|text| !text.is_empty()));
+    list.only("number", Some(&filter.number).filter(|number| !number.is_empty()));
+    let status = Some(filter.payment_status.as_str()).filter(|status| !status.is_empty());
+    if status.is_some_and(|status| Status::from_text(status).is_custom()) {
+        list.only(STATUS_COLUMN, status);
+    } else {
+        list.only_counted(STATUS_COLUMN, status);
     }
     list.between("invoice_date", filter.invoice_date.from, filter.invoice_date.to);
     list.between("due_date", filter.due_date.from, filter.due_date.to);

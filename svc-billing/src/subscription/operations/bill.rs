@@ -48,6 +48,7 @@ pub(crate) async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Resul
     }
     full.record.touch(now);
     store::update(tx.db(), account, &full.record, full.record.due_at(zone)).await?;
+    tx.relist(&full.record.stored_listing(), &full.record.listing());
     audit(tx, &full);
     Ok(())
 }

@@ -41,6 +41,7 @@ pub(crate) async fn create(
         title: if given.title.is_empty() { DEFAULT_TITLE.to_owned() } else { given.title.clone() },
         client: client.as_ref().map(|client| client.id),
         client_names: client.as_ref().map(search::names).unwrap_or_default(),
+        stored_status: plan.status,
         plan,
         failures: 0,
         last_error: String::new(),
@@ -57,7 +58,7 @@ pub(crate) async fn create(
     record.number = format!("S-{:05}", tx.next_number(LIST).await?);
     store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
     store::replace_lines(tx.db(), account, record.id, &lines).await?;
-    tx.count(LIST, now, 1);
+    tx.list(&record.listing());
     let full = Full { record, lines };
     audit(tx, &full);
     Ok((&full.record).into())

@@ -40,6 +40,7 @@ async fn save(tx: &mut Tx<'_>, full: &mut Full) -> Result<(), Error> {
     record.failures = 0;
     record.last_error.clear();
     store::update(tx.db(), account, record, record.due_at(zone)).await?;
+    tx.relist(&record.stored_listing(), &record.listing());
     audit(tx, full);
     Ok(())
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::columns;
 use crate::error::Error;
 use crate::subscription::rules::plan::Status;
-use crate::subscription::{LIST, Record};
+use crate::subscription::{LIST, Record, STATUS_COLUMN};
 
 const FIELDS: Fields = Fields::with_sorts(&[
     ("number", "number"),
@@ -42,7 +42,7 @@ pub(crate) async fn list(
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "billing.subscription", columns!(), Total::Counted(LIST));
     list.only("client_id", filter.client);
-    list.only("status", filter.status.map(Status::name));
+    list.only_counted(STATUS_COLUMN, filter.status.map(Status::name));
     list.only("number", Some(&filter.number).filter(|number| !number.is_empty()));
     list.between("start_date", filter.start_from, filter.start_to);
     list.search("search_text", &filter.search);

@@ -19,13 +19,16 @@ use chassis_base::stored::decode;
 
 /// Reads the columns of `columns!`.
 fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
+    let (id, number, title) = (columns.take()?, columns.take()?, columns.take()?);
+    let (client, client_names, plan) = (columns.take()?, columns.take()?, plan(columns)?);
     Ok(Record {
-        id: columns.take()?,
-        number: columns.take()?,
-        title: columns.take()?,
-        client: columns.take()?,
-        client_names: columns.take()?,
-        plan: plan(columns)?,
+        id,
+        number,
+        title,
+        client,
+        client_names,
+        stored_status: plan.status,
+        plan,
         failures: columns.take()?,
         last_error: columns.take()?,
         total_excl: two_places(columns.take()?),
