@@ -7,8 +7,8 @@
 
 use chassis_base::Error;
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
-use sqlx::postgres::PgArguments;
-use sqlx::{Arguments, AssertSqlSafe, FromRow};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::{Arguments, AssertSqlSafe, FromRow, Row};
 use uuid::Uuid;
 
 use super::{GROUP, MAX_SKIPPED, Preparation, SEGMENT, SETTLED};
@@ -142,7 +142,8 @@ async fn count(tx: &mut Tx<'_>, preparation: &Preparation) -> Result<(), Error> 
     let (account, Preparation { list, table, .. }) = (tx.account(), preparation);
     let (conditions, values) = preparation.conditions();
     let sql = format!("select count(*) from {table} where {conditions}");
-    let entries: i64 = sqlx::query_scalar_with(AssertSqlSafe(sql), values).fetch_one(tx.db()).await?;
+    let counted = fetch(tx, sql, values).await?;
+    let entries: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
     sqlx::query(
         "update total set entries = case slot when 0 then $4::bigint else 0 end
          where account_id = $1 and list = $2 and bucket = $3",
@@ -222,7 +223,13 @@ async fn list_ends(
         place(3),
         MAX_SEGMENTS * SEGMENT,
     );
-    Ok(sqlx::query_as_with(AssertSqlSafe(sql), values).fetch_all(tx.db()).await?)
+    let ends = fetch(tx, sql, values).await?;
+    Ok(ends.iter().map(Place::from_row).collect::<Result<_, _>>()?)
+}
+
+/// Reads the list's table.
+async fn fetch(tx: &mut Tx<'_>, sql: String, values: PgArguments) -> Result<Vec<PgRow>, Error> {
+    Ok(sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(tx.db()).await?)
 }
 
 /// Stores full segments with these ends. `split` is the end of the segment that their entries were in. Empty segments go.

@@ -216,7 +216,7 @@ async fn every_page_is_its_part_of_the_list_whatever_is_added_and_removed() {
         world.count(id, "select count(*) from list_segment where account_id = $1 and level = 1").await > 0
     );
     world.assert_numbers(id).await;
-    for _ in 0..12 {
+    for _ in 0..5 {
         // Old ones among the others, and new ones.
         let mut added = things(&world.clock, 300, &mut dice);
         for thing in added.iter_mut().take(20) {
