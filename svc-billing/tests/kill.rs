@@ -105,7 +105,8 @@ async fn a_killed_service_loses_and_duplicates_no_number() {
     .await;
     let (numbers, keys, lowest, highest, counted): (i64, i64, String, String, i64) = sqlx::query_as(
         "select count(distinct number), count(distinct external_id), min(number), max(number),
-                (select sum(entries)::bigint from billing.total where bucket = (select min(bucket) from billing.total))
+                (select sum(entries)::bigint from billing.total
+                 where list = 'invoice' and bucket = (select min(bucket) from billing.total))
          from billing.document",
     )
     .fetch_one(&mut database.connect().await)

@@ -283,7 +283,9 @@ async fn every_new_state_of_its_mail_is_a_change_of_the_document() {
         mail().await["status"] == "sent"
     })
     .await;
-    assert_eq!(version(&world, &user, "quotes", &quote).await, 4, "the same refusal again is no change");
+    // It was sent without its PDF, which is then made.
+    eventually("it has its PDF", async || user.get("quotes", &quote).await["pdf"]["status"] == "ready").await;
+    assert_eq!(version(&world, &user, "quotes", &quote).await, 5, "the same refusal again is no change");
 }
 
 #[tokio::test]

@@ -3,13 +3,14 @@
 //!
 //! Nothing is looked for until a text needs it. Then every font is looked at once, to know which characters it has.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-use fontique::{Collection, CollectionOptions, FamilyId, FontInfo, FontStyle, SourceCache};
-use skrifa::raw::TableProvider;
+use fontique::{FontInfo, FontStyle, SourceCache, SourceId, SourceInfo, SourceKind};
 use skrifa::raw::tables::cmap::CmapSubtable;
+use skrifa::raw::{FileRef, TableProvider};
+use skrifa::string::StringId;
 use skrifa::{FontRef, MetadataProvider};
 
 use super::face::Face;
@@ -17,6 +18,9 @@ use super::fonts::Region;
 
 /// Where Linux has the fonts of the system.
 const SYSTEM: [&str; 2] = ["/usr/local/share/fonts", "/usr/share/fonts"];
+const EXTENSIONS: [&str; 4] = ["ttf", "otf", "ttc", "otc"];
+/// How deep folders are looked into.
+const MAX_DEPTH: usize = 6;
 /// The licence of a font that may not be embedded, among the permissions of its OS/2 table.
 const RESTRICTED: u16 = 0x2;
 /// Answers that are remembered. Texts in one script need some thousands at most.
@@ -117,18 +121,10 @@ fn find_fonts() -> Vec<InstalledFont> {
     let own = FOLDER.get().into_iter().cloned();
     let mut found = Vec::new();
     for (rank, folder) in own.chain(SYSTEM.map(PathBuf::from)).enumerate() {
-        let options = CollectionOptions { shared: false, system_fonts: false };
-        let mut collection = Collection::new(options);
-        collection.load_fonts_from_paths([folder]);
-        // A family can have names in several languages.
-        let names: Vec<String> = collection.family_names().map(str::to_owned).collect();
-        let families: HashSet<FamilyId> =
-            names.iter().filter_map(|name| collection.family_id(name)).collect();
-        for id in families {
-            let Some(family) = collection.family(id) else { continue };
-            let fonts = family.fonts().iter().filter_map(|info| installed(info, family.name()));
-            found.extend(fonts.map(|font| (font.rank(rank), font)));
-        }
+        let mut files = Vec::new();
+        find_files(&folder, MAX_DEPTH, &mut files);
+        let fonts = files.into_iter().flat_map(fonts_of);
+        found.extend(fonts.map(|font| (font.rank(rank), font)));
     }
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     let fonts: Vec<InstalledFont> = found.into_iter().map(|(_, font)| font).collect();
@@ -139,25 +135,55 @@ fn find_fonts() -> Vec<InstalledFont> {
     fonts
 }
 
+/// The files of fonts in a folder. What cannot be read is no font.
+fn find_files(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if depth > 0 {
+                find_files(&path, depth - 1, files);
+            }
+        } else if path
+            .extension()
+            .is_some_and(|it| EXTENSIONS.iter().any(|known| it.eq_ignore_ascii_case(known)))
+        {
+            files.push(path);
+        }
+    }
+}
+
+/// The fonts in a file: one, or those of a collection.
+fn fonts_of(path: PathBuf) -> Vec<InstalledFont> {
+    let source = SourceInfo::new(SourceId::new(), SourceKind::Path(path.into()));
+    let Some(file) = SourceCache::default().get(&source) else { return Vec::new() };
+    let count = match FileRef::new(file.data()) {
+        Ok(FileRef::Collection(collection)) => collection.len(),
+        Ok(FileRef::Font(_)) => 1,
+        Err(_) => 0,
+    };
+    (0..count)
+        .filter_map(|index| {
+            let info = FontInfo::from_source(source.clone(), index)?;
+            installed(info, &FontRef::from_index(file.data(), index).ok()?)
+        })
+        .collect()
+}
+
 /// An upright font whose licence allows to embed it. Weights other than regular and bold would look out of place.
-fn installed(info: &FontInfo, family: &str) -> Option<InstalledFont> {
+fn installed(info: FontInfo, font: &FontRef) -> Option<InstalledFont> {
     let weight = info.weight().value();
-    if info.style() != FontStyle::Normal || !(350.0..=750.0).contains(&weight) {
+    let is_bold = weight > 600.0;
+    let is_restricted = font.os2().is_ok_and(|os2| os2.fs_type() & 0xf == RESTRICTED);
+    if info.style() != FontStyle::Normal || is_restricted || !(is_bold || (350.0..=450.0).contains(&weight)) {
         return None;
     }
-    let file = info.load(Some(&mut SourceCache::default()))?;
-    let reference = FontRef::from_index(file.data(), info.index()).ok()?;
-    if reference.os2().is_ok_and(|os2| os2.fs_type() & 0xf == RESTRICTED) {
-        return None;
-    }
-    Some(InstalledFont {
-        info: info.clone(),
-        family: family.to_owned(),
-        is_bold: weight >= 550.0,
-        blocks: blocks(&reference),
-        file: OnceLock::new(),
-        face: OnceLock::new(),
-    })
+    let family = [StringId::TYPOGRAPHIC_FAMILY_NAME, StringId::FAMILY_NAME]
+        .into_iter()
+        .find_map(|name| font.localized_strings(name).english_or_first())
+        .map(|name| name.to_string())
+        .unwrap_or_default();
+    let (file, face) = (OnceLock::new(), OnceLock::new());
+    Some(InstalledFont { info, family, is_bold, blocks: blocks(font), file, face })
 }
 
 /// From the ranges of its tables of characters, because going through all characters of all fonts would take seconds.
