@@ -26,6 +26,7 @@ mod rows;
 pub mod session_settings;
 pub mod settings;
 mod totals;
+mod value;
 pub mod wake;
 mod wake_up;
 pub mod write;

@@ -5,7 +5,6 @@
 
 mod search;
 mod selection;
-mod value;
 
 use std::fmt::Write;
 
@@ -20,10 +19,10 @@ use crate::listing::filtered;
 use crate::long_pages::PageBytes;
 use crate::preparation::{GROUP, MAX_SKIPPED, Preparation, notice};
 use crate::totals;
+use crate::value::Value;
 use search::{has_trigram, substring_pattern};
 
 pub use selection::{Fields, Selection};
-pub use value::Value;
 
 /// From this offset on, a page in the default order starts in a segment, see [`preparation`](crate::preparation).
 const DEEP: i64 = 1_000;

@@ -2,8 +2,8 @@
 //!
 //! A deep page begins in a segment: a run of about [`SEGMENT`] consecutive entries, whose number is stored. The position of
 //! an entry from the oldest one is known (the total less the offset), and the numbers of the segments lead to the segment
-//! that it is in, on two levels, so that few are added up. A filter by a value of a closed set has a counter like the list itself. Writes keep both, in the transaction
-//! that changes the record ([`Listing`](crate::Listing)).
+//! that it is in, on two levels, so that few are added up. A filter by a value of a closed set has a counter like the list
+//! itself. Writes keep both, in the transaction that changes the record ([`Listing`](crate::Listing)).
 //!
 //! Segments are not made by writes: reading notices that a page was too far from the end of its segment, or that a filter has
 //! no counter ([`notice`]), and afterwards the process makes them ([`background`]), a few in each transaction ([`step`]). So
@@ -20,7 +20,7 @@ mod step;
 use chassis_base::AccountId;
 use chrono::TimeDelta;
 
-use crate::list::Value;
+use crate::value::Value;
 
 pub(crate) use background::Preparing;
 pub(crate) use notice::{notice, noticing};

@@ -14,7 +14,8 @@
 //! totals, the key with its response, and a row that the operation leaves to it; skipped if there is none of these), commit.
 //! A lazy write makes only the one of its last statement, and those of a transaction if that is refused. Besides: two
 //! look-ups with `If-Match`; one for the key of a call that fails; one for the numbers of calls that run at the same time
-//! ([`numbers`]); none for numbers without gaps ([`sequence`]) while one process takes them. Then the account's background work is woken, without a round trip if the process has workers.
+//! ([`numbers`]); none for numbers without gaps ([`sequence`]) while one process takes them. Then the account's background work
+//! is woken, without a round trip if the process has workers.
 
 mod collision;
 mod deferred;

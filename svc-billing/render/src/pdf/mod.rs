@@ -38,7 +38,7 @@ use krilla::page::PageSettings;
 use krilla::{Document, SerializeSettings};
 use sha2::{Digest, Sha256};
 
-use crate::printed::{Logo, PrintedDocument};
+use crate::printed::PrintedDocument;
 use crate::typeset::Region;
 use clean::{Cleaner, Fonts};
 use layout::{CODE_SIDE, HEIGHT, Pictures, WIDTH};
@@ -73,11 +73,6 @@ pub fn render(printed: &PrintedDocument, attachment: Option<&Attachment<'_>>) ->
         result = write(printed, attachment, None, Fonts::Embedded);
     }
     result
-}
-
-/// Whether a logo can be drawn at all. Checked when a logo is set, so that its owner gets the error.
-pub fn accepts(logo: &Logo) -> bool {
-    Picture::new(logo).is_some()
 }
 
 fn write(
