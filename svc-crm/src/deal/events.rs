@@ -1,6 +1,6 @@
 //! The events that deals emit.
 
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Plan};
 use proto::crm::DealStatus;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use super::rules::Changes;
 use super::{AcceptedQuote, Record, priority_name, status_name};
 
 /// A new deal. A deal that is won or lost from the start emits that event too.
-pub(super) fn created(tx: &mut Tx<'_>, record: &Record) {
-    emit(tx, "deal.created", record, json!({}));
-    status(tx, record);
+pub(super) fn created(plan: &mut Plan<'_>, record: &Record) {
+    emit(plan, "deal.created", record, json!({}));
+    status(plan, record);
 }
 
-pub(super) fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
+pub(super) fn changed(plan: &mut Plan<'_>, record: &Record, changes: Changes) {
     if let Some(from) = changes.previous_phase {
-        emit(tx, "deal.phase_changed", record, json!({"from": from, "to": record.values.phase.phase_id}));
+        emit(plan, "deal.phase_changed", record, json!({"from": from, "to": record.values.phase.phase_id}));
     }
     if changes.previous_status.is_some() {
-        status(tx, record);
+        status(plan, record);
     }
 }
 
 /// Lets other services clear their references to the deal. Its version follows that of the last event.
-pub(super) fn deleted(tx: &mut Tx<'_>, record: &Record) {
-    tx.emit(&Event {
+pub(super) fn deleted(plan: &mut Plan<'_>, record: &Record) {
+    plan.emit(&Event {
         kind: "deal.deleted",
         entity_type: "deal",
         entity_id: record.id,
@@ -34,27 +34,27 @@ pub(super) fn deleted(tx: &mut Tx<'_>, record: &Record) {
     });
 }
 
-pub(super) fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &AcceptedQuote) {
+pub(super) fn quote_accepted(plan: &mut Plan<'_>, record: &Record, quote: &AcceptedQuote) {
     let AcceptedQuote { id, number, total_incl_vat, .. } = quote;
     let quote = json!({"id": id, "number": number, "total_incl_vat": total_incl_vat});
-    emit(tx, "deal.quote_accepted", record, json!({"quote": quote}));
+    emit(plan, "deal.quote_accepted", record, json!({"quote": quote}));
 }
 
 /// An event of a scan: nothing changed but the time. `threshold` is how long it took.
-pub(super) fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, threshold: Value) {
-    emit(tx, kind, record, threshold);
+pub(super) fn time_passed(plan: &mut Plan<'_>, kind: &'static str, record: &Record, threshold: Value) {
+    emit(plan, kind, record, threshold);
 }
 
-fn status(tx: &mut Tx<'_>, record: &Record) {
+fn status(plan: &mut Plan<'_>, record: &Record) {
     match record.values.status {
-        DealStatus::Won => emit(tx, "deal.won", record, json!({})),
-        DealStatus::Lost => emit(tx, "deal.lost", record, json!({})),
+        DealStatus::Won => emit(plan, "deal.won", record, json!({})),
+        DealStatus::Lost => emit(plan, "deal.lost", record, json!({})),
         // There is no event for a deal that is opened again.
         DealStatus::Open | DealStatus::Unspecified => {}
     }
 }
 
-fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
+fn emit(plan: &mut Plan<'_>, kind: &'static str, record: &Record, more: Value) {
     let values = &record.values;
     let mut data = json!({
         "id": record.id,
@@ -73,7 +73,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
         data.extend(more);
     }
-    tx.emit(&Event {
+    plan.emit(&Event {
         kind,
         entity_type: "deal",
         entity_id: record.id,

@@ -98,10 +98,30 @@ pub struct Step {
     pub accepted_quote: Option<Uuid>,
 }
 
+/// How many entries of a history are shown: the latest ones.
+const MAX_STEPS: u8 = 100;
+
 /// A deal together with its history, oldest entry first.
 pub struct RecordWithHistory {
     pub record: Record,
+    /// The present name of its phase.
+    pub phase_name: String,
     pub history: Vec<Step>,
+}
+
+impl RecordWithHistory {
+    /// The entry that the history gets for the present phase and status.
+    fn next_step(&self, at: DateTime<Utc>, accepted_quote: Option<Uuid>) -> Step {
+        let Values { phase, status, .. } = self.record.values;
+        Step { at, phase, phase_name: self.phase_name.clone(), status, accepted_quote }
+    }
+
+    /// Adds an entry to the history.
+    fn add_step(&mut self, step: Step) {
+        self.history.push(step);
+        let hidden = self.history.len().saturating_sub(MAX_STEPS.into());
+        self.history.drain(..hidden);
+    }
 }
 
 /// A quote as the event of its acceptance describes it.
@@ -197,7 +217,7 @@ impl From<Step> for DealStep {
 }
 
 impl From<RecordWithHistory> for DealDetail {
-    fn from(RecordWithHistory { record, history }: RecordWithHistory) -> Self {
+    fn from(RecordWithHistory { record, history, .. }: RecordWithHistory) -> Self {
         let deal = Deal::from(record);
         let meta = deal.meta.map(|meta| DealDetailMeta {
             updated_at: meta.updated_at,

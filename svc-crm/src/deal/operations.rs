@@ -2,22 +2,22 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
-use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
+use chassis_data::{LazyTx, Plan, Tx};
 use proto::api::Fault;
 use proto::crm::{Deal, DealDetail, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::rules::{self, RequestedPhase};
-use super::{AcceptedQuote, Record, RecordWithHistory, Step, Values, events, store};
+use super::{AcceptedQuote, PhaseRef, Record, RecordWithHistory, Step, Values, events, store};
 use crate::error::Error;
 use crate::pipeline::{self, Pipeline};
 use crate::{kind, setup, source};
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 
-pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
+pub(crate) async fn create(tx: &mut LazyTx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let at = At::ROOT.name("deal");
     rules::check_fields(UpdateMask::All, given, &at, &mut tx.faults);
     let pipelines = list_pipelines(tx).await?;
@@ -42,18 +42,19 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, E
         created_at: now,
         updated_at: now,
     };
+    let phase_name = rules::phase_name(&pipelines, phase).unwrap_or_default();
+    let first = Step { at: now, phase, phase_name: phase_name.clone(), status, accepted_quote: None };
     let account = tx.account();
-    let phase_name = store::insert(tx.db(), account, &record).await?;
+    tx.write_last(store::insert(account, &record, &first))?;
     tx.list(&record.listing());
     events::created(tx, &record);
-    let first = Step { at: now, phase, phase_name, status, accepted_quote: None };
-    Ok(record_change(tx, record, vec![first]))
+    Ok(record_change(tx, RecordWithHistory { record, phase_name, history: vec![first] }))
 }
 
 /// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services,
 /// which count only when the deal itself exists.
 pub(crate) async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     id: &str,
     given: &DealInput,
     named: UpdateMask<'_>,
@@ -62,30 +63,32 @@ pub(crate) async fn update(
     id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("deal");
     rules::check_fields(named, given, &at, &mut tx.faults);
-    let Some(record) = find_locked(tx, id).await? else {
+    let Some(mut deal) = find(tx, id).await? else {
         // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
         return Err(NOT_FOUND);
     };
     tx.faults.extend(missing.clone());
-    let current = record.values.phase;
+    let current = deal.record.values.phase;
     let requested = RequestedPhase::new(named, given);
     let phase = if requested.pipeline.is_empty() && requested.phase.is_empty() {
         Some(current)
     } else {
         let pipelines = list_pipelines(tx).await?;
-        rules::resolve_phase(&pipelines, requested, Some(current), &at, &mut tx.faults)
+        let phase = rules::resolve_phase(&pipelines, requested, Some(current), &at, &mut tx.faults);
+        rename_phase(&mut deal, &pipelines, phase);
+        phase
     };
     if named.has("source") {
-        check_source(tx, &given.source, &record.values.source, &at).await?;
+        check_source(tx, &given.source, &deal.record.values.source, &at).await?;
     }
     tx.valid()?;
-    let values = rules::apply(named, given, phase.unwrap_or(current), record.values.clone());
-    save(tx, record, values).await
+    let values = rules::apply(named, given, phase.unwrap_or(current), deal.record.values.clone());
+    save(tx, deal, values)
 }
 
 /// Moves a deal to another phase of its pipeline, to another status, or both.
-pub(crate) async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
+pub(crate) async fn move_deal(tx: &mut LazyTx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
     id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("move");
     let phase = given.phase_id.as_str();
@@ -93,31 +96,32 @@ pub(crate) async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) 
     if phase.is_empty() && status == DealStatus::Unspecified {
         tx.faults.add(&at, Fault::NoField, "send phase_id, status or both");
     }
-    let Some(record) = find_locked(tx, id).await? else {
+    let Some(mut deal) = find(tx, id).await? else {
         tx.valid()?;
         return Err(NOT_FOUND);
     };
-    let mut values = record.values.clone();
+    let mut values = deal.record.values.clone();
     if !phase.is_empty() {
         let pipelines = list_pipelines(tx).await?;
         let requested = RequestedPhase { pipeline: "", phase };
         let resolved = rules::resolve_phase(&pipelines, requested, Some(values.phase), &at, &mut tx.faults);
+        rename_phase(&mut deal, &pipelines, resolved);
         values.phase = resolved.unwrap_or(values.phase);
     }
     tx.valid()?;
     if status != DealStatus::Unspecified {
         values.status = status;
     }
-    save(tx, record, values).await
+    save(tx, deal, values)
 }
 
 /// Wins or loses a deal. A repetition changes nothing and emits no event.
-pub(crate) async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
+pub(crate) async fn close(tx: &mut LazyTx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;
-    let values = Values { status, ..record.values.clone() };
-    save(tx, record, values).await
+    let deal = find(tx, id).await?.ok_or(NOT_FOUND)?;
+    let values = Values { status, ..deal.record.values.clone() };
+    save(tx, deal, values)
 }
 
 pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
@@ -139,22 +143,28 @@ pub(crate) async fn accept_quotes(tx: &mut Tx<'_>, quotes: &[&AcceptedQuote]) ->
     let mut changed: Vec<Uuid> = Vec::new();
     for quote in quotes {
         let Some(mut deal) = find_deal_of_quote(tx, quote).await? else { continue };
-        if !changed.contains(&deal.id) {
-            changed.push(deal.id);
-            deal.version += 1;
-            deal.updated_at = tx.now();
+        let (now, record) = (tx.now(), &mut deal.record);
+        let since = record.version;
+        if !changed.contains(&record.id) {
+            changed.push(record.id);
+            record.version += 1;
+            record.updated_at = now;
         }
-        store::update(tx.db(), account, &deal, Some(quote.id), true).await?;
-        events::quote_accepted(tx, &deal, quote);
-        let history = store::list_steps(tx.db(), account, deal.id).await?;
-        record_change(tx, deal, history);
+        let step = deal.next_step(now, Some(quote.id));
+        store::update(account, &deal.record, Some(&step), since).execute(tx.db()).await?;
+        events::quote_accepted(tx, &deal.record, quote);
+        deal.add_step(step);
+        record_change(tx, deal);
     }
     Ok(())
 }
 
 /// The deal that an accepted quote is for, locked. The event does not say which one that is, so there is none unless the
 /// client has exactly one open deal. There is none either if the quote was heard of before.
-async fn find_deal_of_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<Option<Record>, Error> {
+async fn find_deal_of_quote(
+    tx: &mut Tx<'_>,
+    quote: &AcceptedQuote,
+) -> Result<Option<RecordWithHistory>, Error> {
     let account = tx.account();
     let now = tx.now();
     let Some(client) = quote.client_id else { return Ok(None) };
@@ -162,64 +172,80 @@ async fn find_deal_of_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<Op
     if !store::insert_accepted_quote(tx.db(), account, quote.id, now).await? {
         return Ok(None);
     }
-    let mut open = store::find_two_open_locked(tx.db(), account, client).await?;
-    Ok(open.pop().filter(|_| open.is_empty()))
+    match store::find_two_open_locked(tx.db(), account, client).await?[..] {
+        [only] => Ok(store::list_with_history(tx.db(), account, &[only]).await?.pop()),
+        _ => Ok(None),
+    }
 }
 
-/// Stores new values of a locked deal, and emits the events of the change. Without a changed value it stores nothing.
-async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Deal, Error> {
-    let account = tx.account();
-    let now = tx.now();
-    let before = record.listing();
-    let changes = rules::update(&mut record, values, now);
+/// Stores new values of a deal, and emits the events of the change. Without a changed value it stores nothing.
+fn save(plan: &mut Plan<'_>, mut deal: RecordWithHistory, values: Values) -> Result<Deal, Error> {
+    let (account, now) = (plan.account(), plan.now());
+    let (since, before) = (deal.record.version, deal.record.listing());
+    let changes = rules::update(&mut deal.record, values, now);
     if !changes.any {
-        tx.unaudited("it is as it was");
-        return Ok(record.into());
+        plan.unaudited("it is as it was");
+        return Ok(deal.record.into());
     }
-    store::update(tx.db(), account, &record, None, changes.is_step()).await?;
-    tx.relist(&before, &record.listing());
-    events::changed(tx, &record, changes);
-    let history = store::list_steps(tx.db(), account, record.id).await?;
-    Ok(record_change(tx, record, history))
+    let step = changes.is_step().then(|| deal.next_step(now, None));
+    plan.write_last(store::update(account, &deal.record, step.as_ref(), since))?;
+    plan.relist(&before, &deal.record.listing());
+    events::changed(plan, &deal.record, changes);
+    if let Some(step) = step {
+        deal.add_step(step);
+    }
+    Ok(record_change(plan, deal))
 }
 
 /// Records the current deal with its history in the log. Returns the message without the history.
-fn record_change(tx: &mut Tx<'_>, record: Record, history: Vec<Step>) -> Deal {
-    let id = record.id;
-    let deal = Deal::from(record.clone());
-    tx.changed(kind::DEAL, id, &DealDetail::from(RecordWithHistory { record, history }));
-    deal
+fn record_change(plan: &mut Plan<'_>, deal: RecordWithHistory) -> Deal {
+    let short = Deal::from(deal.record.clone());
+    plan.changed(kind::DEAL, deal.record.id, &DealDetail::from(deal));
+    short
 }
 
-async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error> {
+/// A deal that is about to change, with a lock if the transaction is open.
+async fn find(tx: &mut LazyTx<'_>, id: &str) -> Result<Option<RecordWithHistory>, Error> {
     let account = tx.account();
-    match id::parse(id) {
-        Some(id) => store::find_locked(tx.db(), account, id).await,
-        None => Ok(None),
+    let Some(id) = id::parse(id) else { return Ok(None) };
+    // A statement of its own: the next one sees what was written while this one waited for the lock.
+    if let Some(connection) = tx.opened() {
+        store::lock(connection, account, id).await?;
+    }
+    let find = async |connection: &mut _| store::list_with_history(connection, account, &[id]).await;
+    Ok(tx.query(find).await?.pop())
+}
+
+/// Gives the deal the name of the phase that it moves to.
+fn rename_phase(deal: &mut RecordWithHistory, pipelines: &[Pipeline], phase: Option<PhaseRef>) {
+    if let Some(name) = phase.and_then(|phase| rules::phase_name(pipelines, phase)) {
+        deal.phase_name = name;
     }
 }
 
 /// The pipelines of the account. An account that was never provisioned gets its defaults first. Pipelines are not
-/// locked: a phase that is removed before this transaction ends makes the foreign key refuse the deal, and the
-/// transaction runs again.
-async fn list_pipelines(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
+/// locked: a phase that is removed before this write ends makes the foreign key refuse the deal, and the write runs again.
+async fn list_pipelines(tx: &mut LazyTx<'_>) -> Result<Vec<Pipeline>, Error> {
     let account = tx.account();
-    let pipelines = pipeline::store::list(tx.db(), account).await?;
+    let list = async |connection: &mut _| pipeline::store::list(connection, account).await;
+    let pipelines = tx.query(list).await?;
     if !pipelines.is_empty() {
         return Ok(pipelines);
     }
+    let tx = tx.open().await?;
     setup::operations::ensure_defaults(tx).await?;
     pipeline::store::list(tx.db(), account).await
 }
 
 /// Refuses the name of a source that does not exist. A deal may keep the name of a source that was removed.
-async fn check_source(tx: &mut Tx<'_>, given: &str, current: &str, at: &At<'_>) -> Result<(), Error> {
+async fn check_source(tx: &mut LazyTx<'_>, given: &str, current: &str, at: &At<'_>) -> Result<(), Error> {
     let at = at.name("source");
     if given.is_empty() || given == current || tx.faults.cover(&at) {
         return Ok(());
     }
     let account = tx.account();
-    if !source::store::exists(tx.db(), account, given).await? {
+    let exists = async |connection: &mut _| source::store::exists(connection, account, given).await;
+    if !tx.query(exists).await? {
         let detail = "source must be the name of a deal source; see GET /v1/deal-sources";
         tx.faults.add(&at, Fault::UnknownReference, detail);
     }
@@ -229,9 +255,8 @@ async fn check_source(tx: &mut Tx<'_>, given: &str, current: &str, at: &At<'_>) 
 /// Shows the deals with these ids, with their histories.
 pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
     let account = tx.account();
-    for record in store::list_by_ids(tx.db(), account, &uuids(ids)).await? {
-        let history = store::list_steps(tx.db(), account, record.id).await?;
-        shown.add(record.id, &DealDetail::from(RecordWithHistory { record, history }));
+    for deal in store::list_with_history(tx.db(), account, &uuids(ids)).await? {
+        shown.add(deal.record.id, &DealDetail::from(deal));
     }
     Ok(())
 }

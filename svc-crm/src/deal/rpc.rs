@@ -4,7 +4,7 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::list::Selection;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{self, Kind, References};
 use proto::crm::deal_service_server::DealService;
@@ -18,8 +18,8 @@ use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
+use super::operations;
 use super::store::{self, Filter};
-use super::{RecordWithHistory, operations};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("deal");
@@ -65,25 +65,16 @@ impl DealService for Deals {
         let at = At::ROOT.name("deal");
         let client = references::Lookup { kind: CLIENT, at: &at.name("client_id"), id: &client };
         self.references.check(&mut call, &[client]).await?;
-        self.db.write(call, create).await
+        self.db.write_lazily(call, create).await
     }
 
     async fn get_deal(&self, request: Request<GetDealRequest>) -> Result<Response<GetDealResponse>, Status> {
         // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let (record, history) = self
-            .db
-            .read(async |connection| {
-                let record = store::find(connection, context.account_id(), id).await?;
-                let history = match record {
-                    Some(_) => store::list_steps(connection, context.account_id(), id).await?,
-                    None => Vec::new(),
-                };
-                Ok::<_, Error>((record, history))
-            })
-            .await?;
-        let deal = RecordWithHistory { record: record.ok_or(NOT_FOUND)?, history };
+        let account = context.account_id();
+        let find = async |connection: &mut _| store::list_with_history(connection, account, &[id]).await;
+        let deal = self.db.read(find).await?.pop().ok_or(NOT_FOUND)?;
         Ok(Response::new(GetDealResponse { data: Some(deal.into()) }))
     }
 
@@ -98,7 +89,7 @@ impl DealService for Deals {
         let at = At::ROOT.name("deal");
         let client = references::Lookup { kind: CLIENT, at: &at.name("client_id"), id: client };
         let missing = self.references.missing(&call.context, &[client]).await?;
-        self.db.write_with(call, missing, update).await
+        self.db.write_lazily_with(call, missing, update).await
     }
 
     async fn delete_deal(
@@ -112,18 +103,18 @@ impl DealService for Deals {
         &self,
         request: Request<MoveDealRequest>,
     ) -> Result<Response<MoveDealResponse>, Status> {
-        self.db.write(Call::open(request)?, move_deal).await
+        self.db.write_lazily(Call::open(request)?, move_deal).await
     }
 
     async fn win_deal(&self, request: Request<WinDealRequest>) -> Result<Response<WinDealResponse>, Status> {
-        self.db.write(Call::open(request)?, win).await
+        self.db.write_lazily(Call::open(request)?, win).await
     }
 
     async fn lose_deal(
         &self,
         request: Request<LoseDealRequest>,
     ) -> Result<Response<LoseDealResponse>, Status> {
-        self.db.write(Call::open(request)?, lose).await
+        self.db.write_lazily(Call::open(request)?, lose).await
     }
 
     async fn batch_get_deals(
@@ -141,13 +132,13 @@ impl DealService for Deals {
     }
 }
 
-async fn create(tx: &mut Tx<'_>, input: &CreateDealRequest) -> Result<CreateDealResponse, Error> {
+async fn create(tx: &mut LazyTx<'_>, input: &CreateDealRequest) -> Result<CreateDealResponse, Error> {
     let given = input.deal.clone().unwrap_or_default();
     Ok(CreateDealResponse { data: Some(operations::create(tx, &given).await?) })
 }
 
 async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     input: &UpdateDealRequest,
     missing: &Faults,
 ) -> Result<UpdateDealResponse, Error> {
@@ -161,15 +152,15 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteDealRequest) -> Result<DeleteDeal
     Ok(DeleteDealResponse { data: Some(operations::delete(tx, &input.id).await?) })
 }
 
-async fn move_deal(tx: &mut Tx<'_>, input: &MoveDealRequest) -> Result<MoveDealResponse, Error> {
+async fn move_deal(tx: &mut LazyTx<'_>, input: &MoveDealRequest) -> Result<MoveDealResponse, Error> {
     let given = input.r#move.clone().unwrap_or_default();
     Ok(MoveDealResponse { data: Some(operations::move_deal(tx, &input.id, &given).await?) })
 }
 
-async fn win(tx: &mut Tx<'_>, input: &WinDealRequest) -> Result<WinDealResponse, Error> {
+async fn win(tx: &mut LazyTx<'_>, input: &WinDealRequest) -> Result<WinDealResponse, Error> {
     Ok(WinDealResponse { data: Some(operations::close(tx, &input.id, DealStatus::Won).await?) })
 }
 
-async fn lose(tx: &mut Tx<'_>, input: &LoseDealRequest) -> Result<LoseDealResponse, Error> {
+async fn lose(tx: &mut LazyTx<'_>, input: &LoseDealRequest) -> Result<LoseDealResponse, Error> {
     Ok(LoseDealResponse { data: Some(operations::close(tx, &input.id, DealStatus::Lost).await?) })
 }

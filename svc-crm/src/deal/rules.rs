@@ -98,6 +98,12 @@ pub(super) fn resolve_phase(
     Some(PhaseRef { pipeline_id: pipeline.id, phase_id })
 }
 
+/// The name of a phase.
+pub(super) fn phase_name(pipelines: &[Pipeline], phase: PhaseRef) -> Option<String> {
+    let mut phases = pipelines.iter().flat_map(|pipeline| &pipeline.phases);
+    phases.find(|named| named.id == phase.phase_id).map(|named| named.name.clone())
+}
+
 fn find_phase(
     pipelines: &[Pipeline],
     pipeline: &Pipeline,

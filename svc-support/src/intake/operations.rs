@@ -46,16 +46,17 @@ pub(super) async fn receive(
         None => None,
     };
     let (mut ticket, outcome) = match found {
-        Some(mut ticket) => {
-            ticket::count_change(tx, &mut ticket);
-            (ticket, IntakeOutcome::Added)
-        }
+        Some(ticket) => (ticket, IntakeOutcome::Added),
         None => (open(tx, input, prepared, &recipients).await?, IntakeOutcome::Opened),
     };
+    let since = ticket.version;
+    if outcome == IntakeOutcome::Added {
+        ticket::count_change(tx, &mut ticket);
+    }
     let message = new_message(tx, prepared);
     // A ticket that was created for this message keeps its first status. Mail of a program does not reopen a ticket.
     let opens = outcome == IntakeOutcome::Added && mail.automatic != Automatic::Program;
-    message::add(tx, &mut ticket, &message, opens.then_some(OPEN)).await?;
+    message::add(tx, &mut ticket, since, &message, opens.then_some(OPEN)).await?;
     chassis_work::files::list(tx, &prepared.files).await?;
     for attachment in &message.attachments {
         events::file_stored(tx, &ticket, &message, attachment);

@@ -1,6 +1,6 @@
 //! The events about messages. They are events of the ticket, because listeners follow tickets.
 
-use chassis_data::Tx;
+use chassis_data::Plan;
 use serde_json::{Value, json};
 
 use super::Record;
@@ -10,23 +10,23 @@ use crate::ticket;
 const MAX_EXCERPT_CHARS: usize = 2000;
 
 /// A message was added to a ticket.
-pub(super) fn added(tx: &mut Tx<'_>, ticket: &ticket::Record, message: &Record) {
+pub(super) fn added(plan: &mut Plan<'_>, ticket: &ticket::Record, message: &Record) {
     let more = [("message", summary(message)), ticket::events::automatic_field(message.automatic)];
     if message.inbound {
-        ticket::events::emit(tx, "ticket.inbound_message", ticket, &more);
+        ticket::events::emit(plan, "ticket.inbound_message", ticket, &more);
     }
-    ticket::events::emit(tx, "ticket.message", ticket, &more);
+    ticket::events::emit(plan, "ticket.message", ticket, &more);
 }
 
 /// What a scan found about a message. `waited` is the threshold of the scan.
 pub(super) fn time_passed(
-    tx: &mut Tx<'_>,
+    plan: &mut Plan<'_>,
     kind: &'static str,
     ticket: &ticket::Record,
     message: &Record,
     waited: &Value,
 ) {
-    ticket::events::time_passed(tx, kind, ticket, &[("message", summary(message))], waited);
+    ticket::events::time_passed(plan, kind, ticket, &[("message", summary(message))], waited);
 }
 
 /// The part of a message that events contain. A note is for colleagues only, so its text is left out.

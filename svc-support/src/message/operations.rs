@@ -1,8 +1,8 @@
 //! The writes of messages: load, decide, store, record. Incoming mail adds its messages with [`add`] too.
 
 use chassis_base::id;
-use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
+use chassis_data::{LazyTx, Plan, Tx};
 use chassis_work::mail;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 use uuid::Uuid;
@@ -19,9 +19,10 @@ const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the log.
 pub(crate) const AUDIT_KIND: &str = "ticket_message";
 
-/// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows.
+/// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows. Only a mail
+/// needs a transaction.
 pub(super) async fn create(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     input: &CreateTicketMessageRequest,
     mailer: &Mailer,
 ) -> Result<Record, Error> {
@@ -29,15 +30,13 @@ pub(super) async fn create(
     let checked = rules::check(&given, &mut tx.faults);
     id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
-    // The ticket is locked first: its message count, status and version are written back with the message.
-    let found = match id::parse(&input.id) {
-        Some(id) => ticket::store::find_locked(tx.db(), account, id).await?,
-        None => None,
-    };
+    let found = ticket::find(tx, &input.id).await?;
     // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     let mut ticket = found.ok_or(TICKET_NOT_FOUND)?;
-    let channel = channel::store::find_for(tx.db(), account, ticket.channel_id).await?;
+    let find =
+        async |connection: &mut _| channel::store::find_for(connection, account, ticket.channel_id).await;
+    let channel = tx.query(find).await?;
     let mut record = new_record(tx, &given, &checked, channel.as_ref());
     let Checked { note, mut to, cc, .. } = checked;
     if !note {
@@ -50,22 +49,46 @@ pub(super) async fn create(
         // A mail needs a recipient in `to`; a reply with `cc` only is not mailed.
         if !to.is_empty() && !suppressed {
             let outgoing = OutgoingReply { ticket: &ticket, channel: channel.as_ref(), to, cc };
-            mailer.queue(tx, outgoing, &mut record).await?;
+            mailer.queue(open_for(tx, &ticket).await?, outgoing, &mut record).await?;
         }
     }
+    let status = if note {
+        ticket.status.clone()
+    } else {
+        let list = async |connection: &mut _| status::store::list_active_names(connection, account).await;
+        next(WAITING, &ticket.status, &tx.query(list).await?).to_owned()
+    };
+    let since = ticket.version;
     ticket::count_change(tx, &mut ticket);
-    add(tx, &mut ticket, &record, (!note).then_some(WAITING)).await?;
+    let from = count_message(tx, &mut ticket, status);
+    tx.write_last(store::insert(account, &ticket, since, &record))?;
+    record_new(tx, &ticket, &record, &from);
     Ok(record)
+}
+
+/// The transaction, with a lock on the ticket that was read before it was open. The write runs again if it has changed.
+async fn open_for<'t, 'a>(tx: &'t mut LazyTx<'a>, ticket: &ticket::Record) -> Result<&'t mut Tx<'a>, Error> {
+    let account = tx.account();
+    let open = tx.open().await?;
+    match ticket::store::find_locked(open.db(), account, ticket.id).await? {
+        Some(locked) if locked.event_version() == ticket.event_version() => Ok(open),
+        _ => Err(chassis_base::Error::Raced.into()),
+    }
 }
 
 /// Whether this is the reply of a flow to a program. Such a reply is stored but not mailed: two programs would write to
 /// each other without end.
-async fn answers_a_program(tx: &mut Tx<'_>, ticket: &ticket::Record, reply: &Record) -> Result<bool, Error> {
+async fn answers_a_program(
+    tx: &mut LazyTx<'_>,
+    ticket: &ticket::Record,
+    reply: &Record,
+) -> Result<bool, Error> {
     if !reply.automatic.is_automatic() {
         return Ok(false);
     }
     let account = tx.account();
-    let latest = store::find_latest_author(tx.db(), account, ticket.id).await?;
+    let find = async |connection: &mut _| store::find_latest_author(connection, account, ticket.id).await;
+    let latest = tx.query(find).await?;
     let Some(author) = latest.filter(|author| author.automatic.is_automatic()) else {
         return Ok(false);
     };
@@ -77,20 +100,17 @@ async fn answers_a_program(tx: &mut Tx<'_>, ticket: &ticket::Record, reply: &Rec
     Ok(reply.to.iter().chain(&reply.cc).any(goes_back))
 }
 
-/// Stores a message, updates its ticket and emits the events of both. `wanted` is the status that the message leads to;
-/// without it, the status stays. The caller has locked the ticket and counted the change, or has just created the ticket
-/// for this message, which is then part of its first version.
+/// Stores a message that came in, updates its ticket and emits the events of both. `wanted` is the status that the message
+/// leads to; without it, the status stays. The caller has locked the ticket and counted the change, or has just created the
+/// ticket for this message, which is then part of its first version; `since` is the version that is stored.
 pub(crate) async fn add(
     tx: &mut Tx<'_>,
     ticket: &mut ticket::Record,
+    since: i64,
     message: &Record,
     wanted: Option<&str>,
 ) -> Result<(), Error> {
     let account = tx.account();
-    let now = tx.now();
-    store::insert(tx.db(), account, ticket.id, message).await?;
-    ticket.message_count += 1;
-    ticket.last_message_at = Some(now);
     let status = match wanted {
         Some(wanted) => {
             let active = status::store::list_active_names(tx.db(), account).await?;
@@ -98,13 +118,25 @@ pub(crate) async fn add(
         }
         None => ticket.status.clone(),
     };
-    let from = ticket::set_status(ticket, status);
-    ticket::store::update(tx.db(), account, ticket).await?;
-    events::added(tx, ticket, message);
-    ticket::events::status_changed(tx, ticket, &from, message.automatic);
-    ticket::record_change(tx, ticket);
-    tx.changed(AUDIT_KIND, message.id, &message.clone().into_proto(&message.queued_mail()));
+    let from = count_message(tx, ticket, status);
+    store::insert(account, ticket, since, message).execute(tx.db()).await?;
+    record_new(tx, ticket, message, &from);
     Ok(())
+}
+
+/// Counts a new message in its ticket, and gives the ticket the status that follows. Returns its former status.
+fn count_message(plan: &Plan<'_>, ticket: &mut ticket::Record, status: String) -> String {
+    ticket.message_count += 1;
+    ticket.last_message_at = Some(plan.now());
+    ticket::set_status(ticket, status)
+}
+
+/// Records a new message in events and in the log. `from` is the former status of its ticket.
+fn record_new(plan: &mut Plan<'_>, ticket: &ticket::Record, message: &Record, from: &str) {
+    events::added(plan, ticket, message);
+    ticket::events::status_changed(plan, ticket, from, message.automatic);
+    ticket::record_change(plan, ticket);
+    plan.changed(AUDIT_KIND, message.id, &message.clone().into_proto(&message.queued_mail()));
 }
 
 /// Records how the mail of a message stands after an attempt to deliver it. Most attempts that fail leave it queued, which
@@ -118,17 +150,17 @@ pub(super) async fn record_delivery(tx: &mut Tx<'_>, mail: Uuid, status: mail::S
 }
 
 fn new_record(
-    tx: &Tx<'_>,
+    plan: &Plan<'_>,
     given: &TicketMessageInput,
     checked: &Checked,
     channel: Option<&channel::Record>,
 ) -> Record {
     let content = content::complete(&given.body, &given.html, given.plain_text_body.unwrap_or_default());
-    let caller = tx.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
+    let caller = plan.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
     let or = |given: &str, other: &str| if given.is_empty() { other.to_owned() } else { given.to_owned() };
     let channel_email = channel.map_or("", |channel| channel.sender().email);
     Record {
-        id: tx.id(),
+        id: plan.id(),
         version: 1,
         inbound: false,
         note: checked.note,
@@ -143,9 +175,9 @@ fn new_record(
         mail_id: None,
         attachments: Vec::new(),
         // A call that an event caused comes from a flow, not from a person.
-        automatic: if tx.depth() > 0 { Automatic::Program } else { Automatic::No },
-        created_at: tx.now(),
-        updated_at: tx.now(),
+        automatic: if plan.depth() > 0 { Automatic::Program } else { Automatic::No },
+        created_at: plan.now(),
+        updated_at: plan.now(),
     }
 }
 

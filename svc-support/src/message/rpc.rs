@@ -1,7 +1,7 @@
 //! `TicketMessageService`: parse, call, answer.
 
 use chassis_base::id;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx};
 use chassis_rpc::Call;
 use chassis_work::mail;
 use proto::api::ListMeta;
@@ -54,7 +54,7 @@ impl TicketMessageService for Messages {
         &self,
         request: Request<CreateTicketMessageRequest>,
     ) -> Result<Response<CreateTicketMessageResponse>, Status> {
-        self.db.write_with(Call::open(request)?, self.mailer.clone(), create).await
+        self.db.write_lazily_with(Call::open(request)?, self.mailer.clone(), create).await
     }
 
     async fn get_ticket_message(
@@ -80,7 +80,7 @@ impl TicketMessageService for Messages {
 }
 
 async fn create(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     input: &CreateTicketMessageRequest,
     mailer: &Mailer,
 ) -> Result<CreateTicketMessageResponse, Error> {

@@ -6,14 +6,16 @@ use chassis_data::PageBytes;
 use chassis_work::mail;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
 use sqlx::types::Json;
-use sqlx::{FromRow, PgConnection, Row};
+use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::Record;
 use crate::automatic::Automatic;
 use crate::error::Error;
+use crate::ticket;
 
 /// The number of messages, and of bytes of their text, that a list of a very long thread contains.
 const MAX_LISTED: i64 = 1000;
@@ -174,20 +176,26 @@ pub(crate) async fn find_ticket_of(
     Ok(sqlx::query_scalar(sql).bind(account).bind(message_ids).fetch_optional(connection).await?)
 }
 
-pub(crate) async fn insert(
-    connection: &mut PgConnection,
+/// Stores a new message, and the ticket that it changes. Fails if the ticket has another version than `since` by now, or an
+/// event more.
+pub(super) fn insert<'q>(
     account: AccountId,
-    ticket: Uuid,
-    record: &Record,
-) -> Result<(), Error> {
-    let sql = "insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, \
-               author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at, \
-               automatic, version, updated_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
-    sqlx::query(sql)
-        .bind(account)
+    ticket: &'q ticket::Record,
+    since: i64,
+    record: &'q Record,
+) -> Query<'q, Postgres, PgArguments> {
+    let sql = concat!(
+        "with deferred as (",
+        ticket::store::update_sql!(),
+        " returning 1), message as (\
+         insert into support.message (account_id, ticket_id, id, inbound, note, body, html, author_name, author_email, \
+         author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at, automatic, version, \
+         updated_at) \
+         values ($1, $2, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)\
+         ) select 1"
+    );
+    ticket::store::bind_changed(sqlx::query(sql), account, ticket, since)
         .bind(record.id)
-        .bind(ticket)
         .bind(record.inbound)
         .bind(record.note)
         .bind(&record.body)
@@ -205,9 +213,6 @@ pub(crate) async fn insert(
         .bind(record.automatic.name())
         .bind(record.version)
         .bind(record.updated_at)
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// Counts a new status of the mail that a message was sent as. `None` when the mail is not that of a message, or when the

@@ -1,6 +1,6 @@
 //! The events about tickets. Those about their messages are in `message/events.rs`.
 
-use chassis_data::{Event, Tx};
+use chassis_data::{Event, Plan};
 use proto::support::TicketPriority;
 use serde_json::{Value, json};
 
@@ -11,26 +11,26 @@ use crate::status::rules::CLOSED;
 /// A field that an event has besides those of every ticket event.
 pub(crate) type Field<'a> = (&'a str, Value);
 
-pub(crate) fn created(tx: &mut Tx<'_>, ticket: &Record, automatic: Automatic) {
-    emit(tx, "ticket.created", ticket, &[automatic_field(automatic)]);
+pub(crate) fn created(plan: &mut Plan<'_>, ticket: &Record, automatic: Automatic) {
+    emit(plan, "ticket.created", ticket, &[automatic_field(automatic)]);
 }
 
 /// Emits nothing when the status is the same as before.
-pub(crate) fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: Automatic) {
+pub(crate) fn status_changed(plan: &mut Plan<'_>, ticket: &Record, from: &str, automatic: Automatic) {
     if ticket.status == from {
         return;
     }
     let automatic = automatic_field(automatic);
     let more = [("from", json!(from)), ("to", json!(ticket.status)), automatic.clone()];
-    emit(tx, "ticket.status_changed", ticket, &more);
+    emit(plan, "ticket.status_changed", ticket, &more);
     if ticket.status == CLOSED {
-        emit(tx, "ticket.closed", ticket, &[automatic]);
+        emit(plan, "ticket.closed", ticket, &[automatic]);
     }
 }
 
 /// What a scan found about a ticket. `waited` is the threshold of the scan.
 pub(crate) fn time_passed(
-    tx: &mut Tx<'_>,
+    plan: &mut Plan<'_>,
     kind: &'static str,
     ticket: &Record,
     more: &[Field<'_>],
@@ -40,7 +40,7 @@ pub(crate) fn time_passed(
     if let Value::Object(waited) = waited {
         fields.extend(waited.iter().map(|(name, value)| (name.as_str(), value.clone())));
     }
-    emit(tx, kind, ticket, &fields);
+    emit(plan, kind, ticket, &fields);
 }
 
 /// Says whether a program caused the event: listeners that answer on their own must not answer that.
@@ -48,7 +48,7 @@ pub(crate) fn automatic_field(automatic: Automatic) -> Field<'static> {
     ("automatic", json!(automatic.is_automatic()))
 }
 
-pub(crate) fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>]) {
+pub(crate) fn emit(plan: &mut Plan<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>]) {
     let mut data = json!({
         "id": ticket.id,
         "number": ticket.number,
@@ -63,7 +63,7 @@ pub(crate) fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &
     if let Value::Object(data) = &mut data {
         data.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     }
-    tx.emit(&Event {
+    plan.emit(&Event {
         kind,
         entity_type: "ticket",
         entity_id: ticket.id,

@@ -8,7 +8,7 @@ pub(crate) mod rules;
 pub(crate) mod scans;
 pub(crate) mod store;
 
-pub(crate) use operations::{NewTicket, count_change, insert, record_change, set_status};
+pub(crate) use operations::{NewTicket, count_change, find, insert, record_change, set_status};
 
 use chassis_base::time::timestamp;
 use chassis_data::Listing;
@@ -79,7 +79,7 @@ pub struct Values {
 
 impl Record {
     /// The version that its events carry: no two transactions emit an event with the same one.
-    fn event_version(&self) -> i64 {
+    pub(crate) fn event_version(&self) -> i64 {
         self.version + self.timed_events
     }
 

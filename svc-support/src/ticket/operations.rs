@@ -2,8 +2,8 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
-use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
+use chassis_data::{LazyTx, Plan, Tx};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
@@ -73,7 +73,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
 /// Changes the fields that the mask names; without a mask, all fields. An update that changes no value stores nothing and
 /// emits no event.
 pub(super) async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     id: &str,
     given: &TicketPatch,
     mask: UpdateMask<'_>,
@@ -82,11 +82,7 @@ pub(super) async fn update(
     id::ignore_malformed(&mut tx.faults);
     rules::check_mask(mask, &mut tx.faults);
     let account = tx.account();
-    let found = match id::parse(id) {
-        Some(id) => store::find_locked(tx.db(), account, id).await?,
-        None => None,
-    };
-    let Some(mut record) = found else {
+    let Some(mut record) = find(tx, id).await? else {
         // Faults of the body itself are reported before an id that does not exist; the client and the status are
         // checked only for a ticket that does.
         rules::patch(mask, given, &Values::default(), &Lookup::NotGiven, &mut tx.faults);
@@ -95,7 +91,8 @@ pub(super) async fn update(
     };
     let values = rules::patch(mask, given, &record.values, client, &mut tx.faults);
     let status = if mask.has("status") && given.status != record.status {
-        let active = status::store::list_active_names(tx.db(), account).await?;
+        let list = async |connection: &mut _| status::store::list_active_names(connection, account).await;
+        let active = tx.query(list).await?;
         rules::check_status(&given.status, &active, &mut tx.faults);
         given.status.clone()
     } else {
@@ -107,23 +104,34 @@ pub(super) async fn update(
         return Ok(record);
     }
     record.values = values;
+    let since = record.version;
     count_change(tx, &mut record);
     let from = set_status(&mut record, status);
-    store::update(tx.db(), account, &record).await?;
+    tx.write_last(store::update(account, &record, since))?;
     events::status_changed(tx, &record, &from, Automatic::No);
     record_change(tx, &record);
     Ok(record)
 }
 
+/// A ticket that is about to change, with a lock if the transaction is open.
+pub(crate) async fn find(tx: &mut LazyTx<'_>, id: &str) -> Result<Option<Record>, Error> {
+    let account = tx.account();
+    let Some(id) = id::parse(id) else { return Ok(None) };
+    match tx.opened() {
+        Some(connection) => store::find_locked(connection, account, id).await,
+        None => tx.read(async |connection| store::find(connection, account, id).await).await,
+    }
+}
+
 /// Counts a change of a ticket that was stored before: once for each transaction.
-pub(crate) fn count_change(tx: &Tx<'_>, record: &mut Record) {
+pub(crate) fn count_change(plan: &Plan<'_>, record: &mut Record) {
     record.version += 1;
-    record.updated_at = tx.now();
+    record.updated_at = plan.now();
 }
 
 /// Records the current ticket in the log.
-pub(crate) fn record_change(tx: &mut Tx<'_>, record: &Record) {
-    tx.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
+pub(crate) fn record_change(plan: &mut Plan<'_>, record: &Record) {
+    plan.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
 }
 
 /// Gives a ticket a status and returns its former status. The caller has set `updated_at` to the time of the change.

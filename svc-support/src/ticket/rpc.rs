@@ -4,7 +4,7 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::list::Selection;
-use chassis_data::{Db, Tx};
+use chassis_data::{Db, LazyTx, Tx};
 use chassis_rpc::Call;
 use proto::support::ticket_service_server::TicketService;
 use proto::support::{
@@ -73,7 +73,7 @@ impl TicketService for Tickets {
         let in_mask = UpdateMask::from(call.input.update_mask.as_ref()).has("client_id");
         let given = call.input.ticket.as_ref().filter(|_| in_mask).map_or("", |ticket| &ticket.client_id);
         let client = self.clients.look_up(&call.context, given).await?;
-        self.db.write_with(call, client, update).await
+        self.db.write_lazily_with(call, client, update).await
     }
 }
 
@@ -87,7 +87,7 @@ async fn create(
 }
 
 async fn update(
-    tx: &mut Tx<'_>,
+    tx: &mut LazyTx<'_>,
     input: &UpdateTicketRequest,
     client: &Lookup,
 ) -> Result<UpdateTicketResponse, Error> {

@@ -7,8 +7,9 @@ use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use proto::api::PageMeta;
 use proto::support::TicketPriority;
-use sqlx::postgres::PgRow;
-use sqlx::{FromRow, PgConnection};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{LIST, Record, Source, Values, rules};
@@ -176,16 +177,31 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Stores all columns of a ticket that can change.
-pub(crate) async fn update(
-    connection: &mut PgConnection,
+/// Stores all columns of a ticket that can change; see [`bind_changed`] for the parameters.
+macro_rules! update_sql {
+    () => {
+        "update support.ticket set \
+         version = case when version = $15::bigint and timed_events = $16::bigint then $3::bigint end, \
+         subject = $4, status = $5, priority = $6, client_name = $7, client_email = $8, client_id = $9, \
+         message_count = $10, last_message_at = $11, search_text = $12, updated_at = $13, closed_at = $14 \
+         where account_id = $1 and id = $2"
+    };
+}
+pub(crate) use update_sql;
+
+/// Stores a changed ticket. Fails if it has another version than `since` by now, or an event more.
+pub(super) fn update(account: AccountId, record: &Record, since: i64) -> Query<'_, Postgres, PgArguments> {
+    bind_changed(sqlx::query(update_sql!()), account, record, since)
+}
+
+/// Binds the parameters of `update_sql!`: $1 to $16.
+pub(crate) fn bind_changed<'q>(
+    query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
-    let sql = "update support.ticket set version = $3, subject = $4, status = $5, priority = $6, client_name = $7, \
-               client_email = $8, client_id = $9, message_count = $10, last_message_at = $11, search_text = $12, \
-               updated_at = $13, closed_at = $14 where account_id = $1 and id = $2";
-    sqlx::query(sql)
+    record: &'q Record,
+    since: i64,
+) -> Query<'q, Postgres, PgArguments> {
+    query
         .bind(account)
         .bind(record.id)
         .bind(record.version)
@@ -200,9 +216,8 @@ pub(crate) async fn update(
         .bind(rules::search_text(&record.number, &record.values))
         .bind(record.updated_at)
         .bind(record.closed_at)
-        .execute(connection)
-        .await?;
-    Ok(())
+        .bind(since)
+        .bind(record.timed_events)
 }
 
 /// Counts an event with each of these tickets, which do not change otherwise. Returns them in no particular order.

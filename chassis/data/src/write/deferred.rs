@@ -18,7 +18,7 @@ impl Deferred {
 
     /// Whether it changes a row that must be there.
     pub(super) fn is_update(&self) -> bool {
-        self.sql.as_str().starts_with("update ")
+        ["update ", "with deferred as (update "].iter().any(|form| self.sql.as_str().starts_with(form))
     }
 
     /// How many parameters it has.

@@ -28,25 +28,24 @@ pub(super) struct Kept {
 
 impl LazyTx<'_> {
     /// Like [`Tx::end`], also for a write whose transaction is not open.
-    pub(super) async fn end<T>(self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
+    pub(super) async fn end(self, outcome: Result<Kept, Error>) -> Result<(), Error> {
         let Self { tx, number_request, mut place } = self;
-        let ended = if tx.connection.is_begun() || outcome.is_err() {
-            tx.end(outcome, kept).await
+        if tx.connection.is_begun() {
+            tx.end(outcome).await?;
         } else {
+            let kept = outcome?;
             if let Some(place) = &mut place {
                 place.wait().await?;
             }
-            Box::pin(tx.plan.write_at_once(kept)).await.and(outcome)
-        };
-        if ended.is_ok() {
-            if let Some(number_request) = number_request {
-                number_request.committed();
-            }
-            if let Some(place) = place {
-                place.committed();
-            }
+            Box::pin(tx.plan.write_at_once(kept)).await?;
         }
-        ended
+        if let Some(number_request) = number_request {
+            number_request.committed();
+        }
+        if let Some(place) = place {
+            place.committed();
+        }
+        Ok(())
     }
 }
 
@@ -132,16 +131,16 @@ impl Plan<'_> {
 impl Tx<'_> {
     /// Commits the operation together with its log entries, totals and response. Rolls back if the operation has
     /// failed or the request has faults. Cancellation before this closes the connection.
-    pub(super) async fn end<T>(mut self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
+    pub(super) async fn end(mut self, outcome: Result<Kept, Error>) -> Result<(), Error> {
         let finished = async {
-            let outcome = outcome?;
+            let kept = outcome?;
             self.valid()?;
             self.plan.check_precondition(&mut self.connection).await?;
             let entries = finish(&mut self, kept.response.as_deref()).await?;
-            Ok((outcome, self.logged(!entries.is_empty())))
+            Ok((kept.record, self.logged(!entries.is_empty())))
         };
         match finished.await {
-            Ok((outcome, logged)) => self.commit(kept.record, logged).await.map(|()| outcome),
+            Ok((record, logged)) => self.commit(record, logged).await,
             Err(error) => {
                 self.connection.roll_back();
                 Err(error)

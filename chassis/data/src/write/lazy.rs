@@ -70,6 +70,18 @@ impl<'a> LazyTx<'a> {
         self.tx.plan.database.read(query).await
     }
 
+    /// Reads in the transaction if it is open, and else as [`read`](Self::read).
+    pub async fn query<T, E, F>(&mut self, query: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
+    {
+        match self.opened() {
+            Some(connection) => query(connection).await,
+            None => self.read(query).await,
+        }
+    }
+
     /// The transaction, if it is open.
     pub fn transaction(&mut self) -> Option<&mut Tx<'a>> {
         self.is_open().then_some(&mut self.tx)

@@ -5,7 +5,7 @@
 //! transaction.
 //!
 //! [`plan`] is what is known about a write without the database, [`tx`] the open transaction as operations use it, [`lazy`] a
-//! write that opens a transaction only if it needs one. [`run`] runs operations, and repeats those that lost a race;
+//! write that opens a transaction only if it needs one. [`run`] runs operations, [`attempts`] repeats those that lost a race,
 //! [`finish`] ends them with one [`statement`], whose values [`last`] collects. [`precondition`] refuses a write whose caller
 //! knows an older version of the record, [`rehearsal`] undoes one that is only tried, [`mend`] gives
 //! records other versions if the log has theirs already.
@@ -17,6 +17,7 @@
 //! ([`numbers`]); none for numbers without gaps ([`sequence`]) while one process takes them. Then the account's background work
 //! is woken, without a round trip if the process has workers.
 
+mod attempts;
 mod collision;
 mod deferred;
 mod finish;

@@ -160,7 +160,8 @@ impl<'a> Plan<'a> {
 
     /// Leaves a statement to the last one of the transaction, which saves a round trip. It must not be one whose result is
     /// needed, and statements of the operation do not see what it writes. A transaction has one such statement; one that
-    /// writes to several tables has the form `with a as (…), b as (…) select 1`. An update must find its row.
+    /// writes to several tables has the form `with a as (…), b as (…) select 1`. An update must find its row; as a part it is
+    /// the first one, `deferred as (update … returning 1)`.
     pub fn write_last(&mut self, statement: Query<'_, Postgres, PgArguments>) -> Result<(), Error> {
         if self.deferred.is_some() {
             return Err(Error::Internal("a transaction left two statements to its last one".into()));

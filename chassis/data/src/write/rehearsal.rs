@@ -6,7 +6,6 @@ use proto::api::rehearsal::{Change, Event};
 use uuid::Uuid;
 
 use super::finish::{Kept, finish};
-use super::plan::Plan;
 use super::tx::Tx;
 
 /// How many changes and events are named. They travel in a header.
@@ -22,20 +21,13 @@ struct Entry {
 
 impl Tx<'_> {
     /// Ends the transaction like [`end`](Self::end), but rolls it back and says what it has done.
-    pub(super) async fn undo<T>(
-        mut self,
-        outcome: Result<T, Error>,
-        kept: &impl Fn(&mut Plan<'_>, &T) -> Kept,
-    ) -> Result<(T, Rehearsal), Error> {
+    pub(super) async fn undo(mut self, outcome: Result<Kept, Error>) -> Result<Rehearsal, Error> {
         let rehearsed = async {
-            let answer = outcome?;
+            outcome?;
             self.valid()?;
-            // An answer may stand for the change that an operation does not report.
-            let _ = kept(&mut self, &answer);
             self.plan.check_precondition(&mut self.connection).await?;
             let ids = finish(&mut self, None).await?;
-            let entries = self.entries(&ids).await?;
-            Ok((answer, summary(entries)))
+            Ok(summary(self.entries(&ids).await?))
         };
         let rehearsed = rehearsed.await;
         self.connection.roll_back();

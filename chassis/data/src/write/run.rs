@@ -1,18 +1,15 @@
-//! Runs operations in write transactions, with one retry loop for all origins.
+//! The functions that run operations in write transactions, one for each origin.
 
 use std::ops::AsyncFn;
 
 use chassis_base::{Account, Error};
 use chassis_rpc::call::{Call, Context, REHEARSAL, REPLAY};
-use chassis_rpc::scope;
 use prost::Message;
-use proto::Faults;
 use proto::api::Rehearsal;
-use sqlx::PgConnection;
 use tonic::metadata::MetadataValue;
 use tonic::{Response, Status};
 
-use super::collision::Collision;
+use super::attempts::{Attempts, Ended};
 use super::finish::Kept;
 use super::lazy::LazyTx;
 use super::operation::{Lazily, LazilyOfBoth, Of, OfBoth, Operation};
@@ -21,12 +18,8 @@ use super::tx::Tx;
 use crate::db::Db;
 use crate::idempotency::{self, fingerprint};
 use crate::lease::Lease;
-use crate::log::changes::{self, Changes};
+use crate::log::changes;
 use crate::origin::Origin;
-use crate::totals::Totals;
-
-/// How often a transaction is run in total when it loses races (serialisation failure, deadlock).
-const MAX_ATTEMPTS: u32 = 4;
 
 /// The result of a successful transaction.
 pub(super) enum Done<T> {
@@ -172,7 +165,7 @@ impl Db {
         self.run(account, Origin::Work { lease }, &operation, nothing).await?.now()
     }
 
-    /// Runs the transaction, and repeats it from the beginning while it loses races.
+    /// Runs the operation, and repeats it from the beginning while its write loses races.
     async fn run<O: Operation>(
         &self,
         account: &Account,
@@ -180,113 +173,28 @@ impl Db {
         operation: &O,
         kept: impl Fn(&mut Plan<'_>, &O::Answer) -> Kept,
     ) -> Result<Done<O::Answer>, Error> {
-        // A dry run stores no key, and so would not notice that it is a repeat.
-        if scope::is_dry_run()
-            && let Some(stored) = self.response_to_first(origin).await?
-        {
+        let mut attempts = Attempts::new(self, account, origin);
+        if let Some(stored) = attempts.before().await? {
             return Ok(Done::Before(stored));
         }
-        let (mut attempt, collision) = (1, Collision::default());
         loop {
-            let error = match self.attempt(account, origin, operation, &kept, &collision, attempt == 1).await
-            {
-                Err(error) => error,
-                done => return done,
+            let (mut tx, begun) = attempts.begin().await?;
+            let outcome = match begun {
+                Ok(()) => operation.run(&mut tx).await,
+                Err(error) => Err(error),
             };
-            // It may have failed because it is a repeat.
-            if let Some(stored) = self.response_to_failed(origin, &error).await? {
-                return Ok(Done::Before(stored));
-            }
-            if !error.is_repeatable() || attempt == MAX_ATTEMPTS {
-                return Err(error);
-            }
-            tracing::debug!(attempt, "transaction lost a race, repeating it");
-            if attempt > 1 {
-                Box::pin(self.mend(account, &collision)).await?;
-            }
-            attempt += 1;
+            let (kept, answer) = match outcome {
+                Ok(answer) => (Ok(kept(&mut tx, &answer)), Some(answer)),
+                Err(error) => (Err(error), None),
+            };
+            let done = match attempts.end(tx, kept).await? {
+                Ended::Before(stored) => return Ok(Done::Before(stored)),
+                Ended::Raced => continue,
+                Ended::Now => answer.map(Done::Now),
+                Ended::Undone(rehearsal) => answer.map(|answer| Done::Undone(answer, rehearsal)),
+            };
+            return done.ok_or_else(|| Error::Internal("a write that failed was committed".into()));
         }
-    }
-
-    /// The response to an earlier call with the key of this one.
-    async fn response_to_first(&self, origin: Origin<'_>) -> Result<Option<Vec<u8>>, Error> {
-        let Origin::Call { context, fingerprint: Some(fingerprint), .. } = origin else { return Ok(None) };
-        let find = async |connection: &mut PgConnection| {
-            idempotency::find(connection, context, fingerprint, self.clock.now()).await
-        };
-        self.read(find).await
-    }
-
-    /// The response to an earlier call with the key of this one, which has failed.
-    async fn response_to_failed(&self, origin: Origin<'_>, error: &Error) -> Result<Option<Vec<u8>>, Error> {
-        if matches!(error, Error::InDoubt(_)) || error.is_database_unreachable() {
-            return Ok(None);
-        }
-        match self.response_to_first(origin).await {
-            // The call has failed for its own reason.
-            Err(Error::Database(_)) => Ok(None),
-            found => found,
-        }
-    }
-
-    /// `is_first`: the write has not been tried yet.
-    pub(super) async fn attempt<O: Operation>(
-        &self,
-        account: &Account,
-        origin: Origin<'_>,
-        operation: &O,
-        kept: &impl Fn(&mut Plan<'_>, &O::Answer) -> Kept,
-        collision: &Collision,
-        is_first: bool,
-    ) -> Result<Done<O::Answer>, Error> {
-        let mut tx = LazyTx::new(self.plan(account, origin, collision)?);
-        let outcome = match tx.begin(is_first).await {
-            Ok(()) => operation.run(&mut tx).await,
-            Err(error) => Err(error),
-        };
-        if scope::is_dry_run() {
-            let (answer, rehearsal) = tx.tx.undo(outcome, kept).await?;
-            return Ok(Done::Undone(answer, rehearsal));
-        }
-        let kept = outcome.as_ref().map(|answer| kept(&mut tx, answer)).unwrap_or_default();
-        tx.end(outcome, kept).await.map(Done::Now)
-    }
-
-    fn plan<'a>(
-        &'a self,
-        account: &'a Account,
-        origin: Origin<'a>,
-        collision: &Collision,
-    ) -> Result<Plan<'a>, Error> {
-        let is_public = origin.call().is_some_and(|caller| caller.identity.is_public());
-        if is_public && account.id.uuid().is_nil() {
-            return Err(Error::Internal(
-                "a public call wrote before its link was resolved to an account".into(),
-            ));
-        }
-        Ok(Plan {
-            account,
-            origin,
-            database: self,
-            clock: &self.clock,
-            faults: match origin {
-                Origin::Call { faults, .. } => faults.clone(),
-                _ => Faults::default(),
-            },
-            now: self.clock.now(),
-            events: Vec::new(),
-            depth: origin.call().map_or(0, |caller| caller.identity.depth),
-            totals: Totals::default(),
-            changes: Changes::default(),
-            filed_under: None,
-            counts: None,
-            collision: collision.clone(),
-            turns: Vec::new(),
-            expects_amendment: false,
-            deferred: None,
-            expected: None,
-            took: Vec::new(),
-        })
     }
 }
 
@@ -301,7 +209,7 @@ impl<T> Done<T> {
 }
 
 /// For writes without a caller: there is no response to store.
-pub(super) fn nothing<T>(_: &mut Plan<'_>, _: &T) -> Kept {
+fn nothing<T>(_: &mut Plan<'_>, _: &T) -> Kept {
     Kept::default()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What the calls have in common stays as it is. An id that only one call has is new: the script makes a new one. An id of
 //! a record that exists becomes a random one of its kind. A number that grows with every call for a record, such as a
-//! version, grows on. Of what else differs (a name, a counter's slot) the script draws what one of the calls had; long
+//! version or the number of an invoice, grows on. Of what else differs (a name, a counter's slot) the script draws what one of the calls had; long
 //! values and the time of the call stay those of the last one. Calls that differ in their statements become scripts of
 //! their own.
 
@@ -78,8 +78,8 @@ impl Scripts {
             // The time of the call itself only goes forward. It need not vary, and statements have many of it.
             let is_call_time = kind.starts_with("timestamp") && recorded.is_sorted();
             let is_short = |value: &String| value.len() <= MAX_DRAWN && !value.contains(MARK);
-            if kind.starts_with("bigint") && is_growing(calls, statement, parameter) {
-                last = last.map(|value| grow(&value)).transpose()?;
+            if is_growing(calls, statement, parameter, kind) {
+                last = last.map(|value| grow(&value, kind)).transpose()?;
             } else if marked.iter().flatten().all(is_short) && !is_call_time {
                 return Ok(format!("((:{})::text[])[:drawn]::{kind}", self.variable(&array(&recorded))));
             }
@@ -128,26 +128,42 @@ fn head(last: &Marked<'_>, calls: usize) -> String {
     text
 }
 
-/// Whether it is a number, or an array of numbers, that grows by the same step with every call of the same path.
-fn is_growing(calls: &[Marked<'_>], statement: usize, parameter: usize) -> bool {
-    let mut last = HashMap::<&str, Vec<i64>>::new();
+/// Whether it is a number, an array of numbers or a text that ends with a number, and the numbers grow by the same step with
+/// every call of the same path.
+fn is_growing(calls: &[Marked<'_>], statement: usize, parameter: usize, kind: &str) -> bool {
+    let mut last = HashMap::<&str, (&str, Vec<i64>)>::new();
     let mut steps = HashSet::new();
-    let brackets: &[char] = &['{', '}'];
     for marked in calls {
         let value = marked.value(statement, parameter).unwrap_or_default();
-        let numbers: Result<Vec<i64>, _> = value.trim_matches(brackets).split(',').map(str::parse).collect();
-        let Ok(numbers) = numbers else { return false };
-        if let Some(before) = last.insert(&marked.call.sent.path, numbers.clone()) {
-            steps.extend(before.iter().zip(&numbers).map(|(before, now)| now - before));
+        let Some(now) = numbers(value, kind) else { return false };
+        let (text, numbers) = now.clone();
+        if let Some((before, smaller)) = last.insert(&marked.call.sent.path, now) {
+            if before != text {
+                return false;
+            }
+            steps.extend(smaller.iter().zip(&numbers).map(|(before, now)| now - before));
         }
     }
     steps.len() == 1 && !steps.contains(&0)
 }
 
+/// The numbers in a value, and the text before them.
+fn numbers<'v>(value: &'v str, kind: &str) -> Option<(&'v str, Vec<i64>)> {
+    let brackets: &[char] = &['{', '}'];
+    let (text, numbers) = match kind {
+        "text" => value.split_at(value.trim_end_matches(|end: char| end.is_ascii_digit()).len()),
+        _ if kind.starts_with("bigint") => ("", value.trim_matches(brackets)),
+        _ => return None,
+    };
+    let numbers: Result<Vec<i64>, _> = numbers.split(',').map(str::parse).collect();
+    Some((text, numbers.ok()?))
+}
+
 /// The same with numbers that grow; the offset tells apart several in one value.
-fn grow(value: &str) -> Result<String> {
+fn grow(value: &str, kind: &str) -> Result<String> {
     let mut count = 0;
-    let grown = Regex::new(r"-?\d+")?.replace_all(value, |_: &Captures<'_>| {
+    let pattern = if kind == "text" { r"\d+$" } else { r"-?\d+" };
+    let grown = Regex::new(pattern)?.replace_all(value, |_: &Captures<'_>| {
         count += 1;
         format!("{MARK}:growing::bigint + {}{MARK}", count - 1)
     });
@@ -209,6 +225,8 @@ mod tests {
         becomes("uuid", KNOWN, KNOWN, &format!("(('{{{KNOWN}}}'::uuid[])[:pick0])"));
         becomes("bigint", "7", "7", "(:value0)");
         becomes("bigint", "7", "8", "(:growing::bigint + 0)");
+        becomes("text", "2026-0007", "2026-0008", "((:value0)::text || (:growing::bigint + 0)::text)");
+        becomes("text", "a-7", "b-8", "((:value0)::text[])[:drawn]");
         let growing = "((:value0)::text || (:growing::bigint + 0)::text || (:value1)::text || \
                        (:growing::bigint + 1)::text || (:value2)::text)";
         becomes("bigint[]", "{7,3}", "{8,4}", growing);
