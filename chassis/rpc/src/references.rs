@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use chassis_base::time::from_timestamp;
 use chassis_base::{Account, Error, id};
 use chrono::{DateTime, Utc};
-use futures::future::try_join_all;
+use futures::future::{BoxFuture, try_join_all};
 use proto::api::reference_service_client::ReferenceServiceClient;
 use proto::api::{CreatedReference, Fault, FindReferencesRequest, ListReferencesRequest, Reference};
 use proto::{At, Faults};
@@ -37,6 +37,9 @@ pub struct Lookup<'a> {
     /// Empty when the request refers to nothing.
     pub id: &'a str,
 }
+
+/// A record that exists: its service, its kind and its id.
+type Found = (&'static str, String, Uuid);
 
 /// Looks up references.
 #[derive(Clone)]
@@ -68,7 +71,7 @@ impl References {
             }
         }
         let calls = requests.into_iter().map(|(service, requests)| self.find(context, service, requests));
-        let found: HashSet<_> = try_join_all(calls).await?.into_iter().flatten().collect();
+        let found: HashSet<Found> = try_join_all(calls).await?.into_iter().flatten().collect();
         let mut faults = Faults::default();
         for Lookup { kind, at, id } in lookups.iter().filter(|lookup| !lookup.id.is_empty()) {
             let is_found = |id: Uuid| found.contains(&(kind.service, kind.name.to_owned(), id));
@@ -98,22 +101,25 @@ impl References {
         Ok(listed.into_iter().filter_map(read).collect())
     }
 
-    async fn find(
-        &self,
-        context: &Context,
+    /// Boxed, so that the client of the mesh is not compiled in every crate that awaits this.
+    fn find<'a>(
+        &'a self,
+        context: &'a Context,
         service: &'static str,
         references: Vec<Reference>,
-    ) -> Result<Vec<(&'static str, String, Uuid)>, Error> {
-        let request = self.outgoing.request(
-            service,
-            context.account(),
-            context.deadline,
-            FindReferencesRequest { references },
-        )?;
-        let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
-        let found = client.find_references(request).await;
-        let found =
-            found.map_err(|status| lookup_failed(service, "References", &status))?.into_inner().references;
-        Ok(found.into_iter().filter_map(|it| Some((service, it.kind, id::parse(&it.id)?))).collect())
+    ) -> BoxFuture<'a, Result<Vec<Found>, Error>> {
+        Box::pin(async move {
+            let request = self.outgoing.request(
+                service,
+                context.account(),
+                context.deadline,
+                FindReferencesRequest { references },
+            )?;
+            let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
+            let found = client.find_references(request).await;
+            let found = found.map_err(|status| lookup_failed(service, "References", &status))?;
+            let found = found.into_inner().references.into_iter();
+            Ok(found.filter_map(|it| Some((service, it.kind, id::parse(&it.id)?))).collect())
+        })
     }
 }

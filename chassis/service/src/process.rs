@@ -8,11 +8,15 @@ use chassis_base::error::chain;
 use chassis_data::{log, migrations};
 use chassis_work::dead_letters;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use futures::future::BoxFuture;
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 
 use crate::config::{ServiceSettings, Settings, with_files};
 use crate::runtime::Runtime;
+use crate::server::Parts;
 use crate::service::Service;
+use crate::stage::Stage;
 use crate::{assembly, connections, server, stage, telemetry};
 
 #[derive(Parser)]
@@ -45,45 +49,102 @@ enum Command {
 
 /// The `main` of a service.
 pub fn main<S: Service>() -> ExitCode {
-    let command = S::options(Cli::command().name(concat_name(S::NAME)).about(S::ABOUT));
-    let command = match with_files(command) {
-        Ok(command) => command,
-        Err(message) => return fail(S::NAME, &message),
-    };
-    let options = command.get_matches();
-    if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
-        return run_own_command::<S>(options);
-    }
-    let cli = match Cli::from_arg_matches(&options) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
-    run(S::NAME, &cli.settings.clone(), async move {
-        match cli.command.unwrap_or(Command::Serve) {
-            Command::Migrate => migrate(&cli.settings, S::NAME, S::migrations()).await,
-            Command::CompactLog => compact_log(&cli.settings, S::NAME).await,
-            Command::Serve => serve::<S>(&cli.settings, &cli.own, options).await,
-            Command::DeadLetters { action } => {
-                let runtime = Runtime::new(S::NAME, &cli.settings, &cli.own, options, Clock::system())?;
-                dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
-            }
-        }
-    })
+    Program::of::<S>().main()
 }
 
-/// A subcommand of the service's own, with the settings that every command has.
-fn run_own_command<S: Service>(options: ArgMatches) -> ExitCode {
-    let settings = Settings::from_arg_matches(&options);
-    let (settings, own) = match settings.and_then(|s| Ok((s, ServiceSettings::from_arg_matches(&options)?))) {
-        Ok(settings) => settings,
-        Err(error) => error.exit(),
-    };
-    run(S::NAME, &settings.clone(), async move {
-        let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
-        let (name, arguments) = (name.to_owned(), arguments.clone());
-        let runtime = Runtime::new(S::NAME, &settings, &own, options, Clock::system())?;
-        S::command(&runtime, &name, &arguments).await
-    })
+/// What a process has to know of its service. Everything else is compiled once and not for every program.
+#[derive(Clone, Copy)]
+struct Program {
+    name: &'static str,
+    about: &'static str,
+    options: fn(clap::Command) -> clap::Command,
+    migrations: fn() -> &'static Migrator,
+    /// See [`Service::command`].
+    command: for<'a> fn(&'a Runtime, &'a str, &'a ArgMatches) -> BoxFuture<'a, Result<(), String>>,
+    /// See [`Service::new`].
+    new: for<'a> fn(&'a Runtime) -> BoxFuture<'a, Result<Assemble, String>>,
+}
+
+/// Makes the parts of a service.
+type Assemble = Box<dyn FnOnce(&Runtime, watch::Receiver<Stage>) -> Parts>;
+
+impl Program {
+    fn of<S: Service>() -> Self {
+        Self {
+            name: S::NAME,
+            about: S::ABOUT,
+            options: S::options,
+            migrations: S::migrations,
+            command: |runtime, name, arguments| S::command(runtime, name, arguments),
+            new: |runtime| {
+                Box::pin(async move {
+                    let service = Arc::new(S::new(runtime).await?);
+                    let assemble: Assemble =
+                        Box::new(|runtime, stop| assembly::assemble(service, runtime, stop));
+                    Ok(assemble)
+                })
+            },
+        }
+    }
+
+    fn main(self) -> ExitCode {
+        let command = (self.options)(Cli::command().name(concat_name(self.name)).about(self.about));
+        let command = match with_files(command) {
+            Ok(command) => command,
+            Err(message) => return fail(self.name, &message),
+        };
+        let options = command.get_matches();
+        if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
+            return self.run_own_command(options);
+        }
+        let cli = match Cli::from_arg_matches(&options) {
+            Ok(cli) => cli,
+            Err(error) => error.exit(),
+        };
+        run(self.name, &cli.settings.clone(), async move {
+            match cli.command.unwrap_or(Command::Serve) {
+                Command::Migrate => migrate(&cli.settings, self.name, (self.migrations)()).await,
+                Command::CompactLog => compact_log(&cli.settings, self.name).await,
+                Command::Serve => self.serve(&cli.settings, &cli.own, options).await,
+                Command::DeadLetters { action } => {
+                    let runtime = Runtime::new(self.name, &cli.settings, &cli.own, options, Clock::system())?;
+                    dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
+                }
+            }
+        })
+    }
+
+    /// A subcommand of the service's own, with the settings that every command has.
+    fn run_own_command(self, options: ArgMatches) -> ExitCode {
+        let settings = Settings::from_arg_matches(&options);
+        let (settings, own) =
+            match settings.and_then(|s| Ok((s, ServiceSettings::from_arg_matches(&options)?))) {
+                Ok(settings) => settings,
+                Err(error) => error.exit(),
+            };
+        run(self.name, &settings.clone(), async move {
+            let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
+            let (name, arguments) = (name.to_owned(), arguments.clone());
+            let runtime = Runtime::new(self.name, &settings, &own, options, Clock::system())?;
+            (self.command)(&runtime, &name, &arguments).await
+        })
+    }
+
+    async fn serve(
+        self,
+        settings: &Settings,
+        own: &ServiceSettings,
+        options: ArgMatches,
+    ) -> Result<(), String> {
+        settings.check()?;
+        connections::raise_file_limit();
+        let runtime = Runtime::new(self.name, settings, own, options, Clock::system())?;
+        let assemble = (self.new)(&runtime).await?;
+        runtime.db.check().await?;
+        let stop = stage::stop_signal()?;
+        let parts = assemble(&runtime, stop.clone());
+        server::serve(parts, runtime, settings, stop).await
+    }
 }
 
 fn concat_name(name: &str) -> &'static str {
@@ -138,19 +199,4 @@ pub async fn compact_log(settings: &Settings, schema: &'static str) -> Result<()
         .map_err(|error| format!("the log of {schema} could not be compacted: {}", chain(&error)))?;
     tracing::info!(schema, days, forgotten, moved, "log compacted");
     Ok(())
-}
-
-async fn serve<S: Service>(
-    settings: &Settings,
-    own: &ServiceSettings,
-    options: ArgMatches,
-) -> Result<(), String> {
-    settings.check()?;
-    connections::raise_file_limit();
-    let runtime = Runtime::new(S::NAME, settings, own, options, Clock::system())?;
-    let service = Arc::new(S::new(&runtime).await?);
-    runtime.db.check().await?;
-    let stop = stage::stop_signal()?;
-    let parts = assembly::assemble(service, &runtime, stop.clone());
-    server::serve(parts, runtime, settings, stop).await
 }

@@ -9,6 +9,9 @@
 //! sqlx's own pool is not used: it queries the server each time a connection is returned, and does not notice a `begin`
 //! that was cancelled before its answer. [`permits`] decides who gets a connection, [`session`] is a single connection,
 //! and [`idle`] keeps unused connections for a while.
+//!
+//! Futures are boxed where other crates get them: the compiler makes the code of an `async fn` anew in each crate that awaits
+//! it, with all that it awaits, and here that is the log-in of PostgreSQL with its TLS.
 
 mod idle;
 mod permits;
@@ -19,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgQueryResult};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
@@ -75,14 +79,13 @@ impl Pool {
     }
 
     /// Takes a connection for reading.
-    pub(crate) async fn acquire(&self, purpose: Purpose) -> Result<Connection, sqlx::Error> {
-        let borrowed = measured(self.borrow(purpose)).await?;
-        Ok(Connection(Some(borrowed)))
+    pub(crate) fn acquire(&self, purpose: Purpose) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
+        Box::pin(async move { Ok(Connection(Some(measured(self.borrow(purpose)).await?))) })
     }
 
     /// Begins a transaction. If the connection turns out to be lost, another one is taken: nothing has been done yet.
-    pub(crate) async fn begin(&self, purpose: Purpose) -> Result<Transaction, sqlx::Error> {
-        measured(async {
+    pub(crate) fn begin(&self, purpose: Purpose) -> BoxFuture<'_, Result<Transaction, sqlx::Error>> {
+        Box::pin(measured(async move {
             let until = Instant::now() + self.0.timeout;
             let mut borrowed = self.borrow(purpose).await?;
             loop {
@@ -95,8 +98,7 @@ impl Pool {
                     Err(error) => return Err(error),
                 }
             }
-        })
-        .await
+        }))
     }
 
     /// Takes a connection for one statement that commits by itself.

@@ -1,8 +1,11 @@
 //! The attempts of one write: what happens before and after its operation. The operation is compiled for every rpc, and
-//! this once.
+//! this once: its futures are boxed, because the compiler makes the code of an `async fn` anew in each crate that awaits it.
+
+use std::future::ready;
 
 use chassis_base::{Account, Error};
 use chassis_rpc::scope;
+use futures::future::BoxFuture;
 use proto::Faults;
 use proto::api::Rehearsal;
 use sqlx::PgConnection;
@@ -19,6 +22,9 @@ use crate::totals::Totals;
 
 /// How often an operation is run in total when its write loses races (serialisation failure, deadlock).
 const MAX_ATTEMPTS: u32 = 4;
+
+/// An attempt, and whether its transaction could be opened, if it needs one.
+type Begun<'a> = (LazyTx<'a>, Result<(), Error>);
 
 /// How an attempt has ended.
 pub(super) enum Ended {
@@ -48,24 +54,36 @@ impl<'a> Attempts<'a> {
 
     /// The stored response, if this is a dry run with the key of an earlier call: it stores no key, and so would not
     /// notice that it is a repeat.
-    pub(super) async fn before(&self) -> Result<Option<Vec<u8>>, Error> {
-        if scope::is_dry_run() { self.response_to_first().await } else { Ok(None) }
+    pub(super) fn before(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        if scope::is_dry_run() { Box::pin(self.response_to_first()) } else { Box::pin(ready(Ok(None))) }
     }
 
-    /// Begins the next attempt. The result is that of the transaction, if it needs one.
-    pub(super) async fn begin(&mut self) -> Result<(LazyTx<'a>, Result<(), Error>), Error> {
-        self.begun += 1;
-        let mut tx = LazyTx::new(self.plan()?);
-        let begun = tx.begin(self.begun == 1).await;
-        Ok((tx, begun))
+    /// Begins the next attempt.
+    pub(super) fn begin(&mut self) -> BoxFuture<'_, Result<Begun<'a>, Error>> {
+        Box::pin(async {
+            self.begun += 1;
+            let mut tx = LazyTx::new(self.plan()?);
+            let begun = tx.begin(self.begun == 1).await;
+            Ok((tx, begun))
+        })
     }
 
     /// Ends an attempt; `outcome` is that of the operation.
-    pub(super) async fn end(&mut self, tx: LazyTx<'_>, outcome: Result<Kept, Error>) -> Result<Ended, Error> {
-        let error = match end(tx, outcome).await {
-            Err(error) => error,
-            ended => return ended,
-        };
+    pub(super) fn end<'s>(
+        &'s mut self,
+        tx: LazyTx<'s>,
+        outcome: Result<Kept, Error>,
+    ) -> BoxFuture<'s, Result<Ended, Error>> {
+        Box::pin(async {
+            match end(tx, outcome).await {
+                Err(error) => self.failed(error).await,
+                ended => ended,
+            }
+        })
+    }
+
+    /// What follows from an attempt that failed.
+    async fn failed(&mut self, error: Error) -> Result<Ended, Error> {
         // It may have failed because it is a repeat.
         if let Some(stored) = self.response_to_failed(&error).await? {
             return Ok(Ended::Before(stored));

@@ -10,6 +10,7 @@ use std::ops::{Deref, DerefMut};
 
 use chassis_base::Error;
 use chassis_rpc::scope;
+use futures::future::BoxFuture;
 use sqlx::PgConnection;
 
 use super::numbers::{Number, NumberRequest};
@@ -34,18 +35,20 @@ impl<'a> LazyTx<'a> {
     }
 
     /// The transaction, which begins if it has not begun yet: for an operation that turns out to need one.
-    pub async fn open(&mut self) -> Result<&mut Tx<'a>, Error> {
-        let Tx { plan, connection } = &mut self.tx;
-        if !connection.is_begun() {
-            *connection = plan.database.pool.begin(plan.purpose()).await?;
-            plan.counts = check::counts(connection).await?;
-            // Proves that background work still has its lease, so that no other process does the same.
-            if let Origin::Work { lease } = plan.origin {
-                lease.hold(connection, plan.account.id).await?;
+    pub fn open(&mut self) -> BoxFuture<'_, Result<&mut Tx<'a>, Error>> {
+        Box::pin(async {
+            let Tx { plan, connection } = &mut self.tx;
+            if !connection.is_begun() {
+                *connection = plan.database.pool.begin(plan.purpose()).await?;
+                plan.counts = check::counts(connection).await?;
+                // Proves that background work still has its lease, so that no other process does the same.
+                if let Origin::Work { lease } = plan.origin {
+                    lease.hold(connection, plan.account.id).await?;
+                }
+                plan.check_precondition(connection).await?;
             }
-            plan.check_precondition(connection).await?;
-        }
-        Ok(&mut self.tx)
+            Ok(&mut self.tx)
+        })
     }
 
     /// Opens the transaction, unless the write may do without: only the first attempt can succeed with one statement.
