@@ -127,3 +127,8 @@ impl Service for Automation {
 fn allows_private_networks(runtime: &Runtime) -> bool {
     runtime.options.get_flag(ALLOW_PRIVATE_NETWORKS)
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Automation>()
+}

@@ -231,3 +231,8 @@ fn shared(runtime: &Runtime, clients: Clients) -> Arc<Shared> {
         PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone(), links.clone());
     Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() })
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Billing>()
+}

@@ -76,3 +76,8 @@ impl Service for Crm {
         Ok(())
     }
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Crm>()
+}

@@ -58,3 +58,8 @@ impl Service for Relations {
         ]
     }
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Relations>()
+}

@@ -159,3 +159,8 @@ impl Support {
         self.receiver.clone()
     }
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Support>()
+}

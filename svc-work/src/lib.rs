@@ -115,3 +115,8 @@ impl Service for Work {
         &[Referable { kind: "project", table: "work.project", condition: "true" }]
     }
 }
+
+/// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.
+pub fn main() -> std::process::ExitCode {
+    chassis_service::process::main::<Work>()
+}

@@ -4,5 +4,5 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    chassis_service::process::main::<svc_work::Work>()
+    svc_work::main()
 }

@@ -50,7 +50,7 @@ impl<'a> Tokens<'a> {
         found.filter_map(|found| found.get(1).or(found.get(0))).map(|token| token.as_str()).collect()
     }
 
-    pub(crate) fn mark<'c>(&self, call: &'c Call) -> Result<Marked<'c>> {
+    pub(crate) fn mark(&self, call: &'a Call) -> Result<Marked<'a>> {
         let mut marks = HashMap::new();
         let (mut new, mut picked) = (0, Vec::new());
         for token in self.of(call) {
@@ -61,7 +61,10 @@ impl<'a> Tokens<'a> {
                 let ids = &kind[..kind.len().min(MAX_EXISTING)];
                 let pick = format!("('{{{}}}'::uuid[])[:pick{}]", ids.join(","), picked.len());
                 marks.insert(token.to_owned(), pick);
-                picked.push(ids.len());
+                let same = |other: &Pick| std::ptr::eq(other.kind, *kind);
+                let first = picked.iter().position(same);
+                let place = picked.iter().filter(|other| same(other)).count();
+                picked.push(Pick { kind, count: ids.len(), after: first.map(|first| (first, place)) });
             } else if !self.shared.contains(token) {
                 let id = format!("encode(int8send(:high{new}) || int8send(:low{new}), 'hex')");
                 marks.insert(token.to_owned(), format!("{id}::uuid"));
@@ -88,8 +91,17 @@ pub(crate) struct Marked<'a> {
     pattern: Regex,
     /// How many ids are new.
     pub new: usize,
-    /// For each existing record that it names, among how many a script draws.
-    pub picked: Vec<usize>,
+    /// The existing records that it names.
+    pub picked: Vec<Pick<'a>>,
+}
+
+/// An existing record that a script draws.
+pub(crate) struct Pick<'a> {
+    kind: &'a [String],
+    /// Among so many.
+    pub count: usize,
+    /// It is so many places after another one of the same kind: a call that names two of them names different ones.
+    pub after: Option<(usize, usize)>,
 }
 
 impl<'a> Marked<'a> {

@@ -12,11 +12,13 @@ use std::fmt::Write;
 use deploy_tools::Result;
 use regex::{Captures, Regex};
 
-use crate::marks::{Existing, MARK, Marked, Tokens};
+use crate::marks::{Existing, MARK, Marked, Pick, Tokens};
 use crate::record::Call;
 
 /// Values up to this many bytes are drawn from those of all calls.
 const MAX_DRAWN: usize = 48;
+/// More clients than pgbench has, as a rule; those above share records with others.
+const CLIENTS: usize = 64;
 /// The moment from which the growing numbers count, in milliseconds: they must stay small enough to be multiplied.
 const EPOCH_MS: i64 = 1_790_000_000_000;
 
@@ -119,8 +121,15 @@ fn head(last: &Marked<'_>, calls: usize) -> String {
         let _ = writeln!(text, "\\set high{number} (:ms << 16) | 28672 | random(0, 4095)");
         let _ = writeln!(text, "\\set low{number} random(-9223372036854775808, -4611686018427387905)");
     }
-    for (number, count) in last.picked.iter().enumerate() {
-        let _ = writeln!(text, "\\set pick{number} random(1, {count})");
+    for (number, Pick { count, after, .. }) in last.picked.iter().enumerate() {
+        let share = count / CLIENTS;
+        let pick = match after {
+            Some((first, places)) => format!("(:pick{first} - 1 + {places}) % {count} + 1"),
+            // Each client has records of its own, as each connection to the API: scripts have no retries.
+            None if share > 1 => format!("random(0, {}) * {CLIENTS} + :client_id % {CLIENTS} + 1", share - 1),
+            None => format!("random(1, {count})"),
+        };
+        let _ = writeln!(text, "\\set pick{number} {pick}");
     }
     text.push_str("\\set key random(1000000000000000, 4611686018427387903)\n");
     let _ = writeln!(text, "\\set growing ((:ms - {EPOCH_MS}) * 1024 + :client_id) * 16");
