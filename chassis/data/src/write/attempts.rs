@@ -63,7 +63,9 @@ impl<'a> Attempts<'a> {
         Box::pin(async {
             self.begun += 1;
             let mut tx = LazyTx::new(self.plan()?);
-            let begun = tx.begin(self.begun == 1).await;
+            // A transaction would take the number that another call in line expects, and so on without end.
+            let stands_anew = self.collision.take_number() && self.begun < MAX_ATTEMPTS;
+            let begun = tx.begin(self.begun == 1 || stands_anew).await;
             Ok((tx, begun))
         })
     }

@@ -2,7 +2,7 @@
 
 use chassis_base::Error;
 use chassis_base::error::RecordRef;
-use chassis_base::error::database::is_integrity_violation;
+use chassis_base::error::database::{is_integrity_violation, is_null_in};
 use chassis_rpc::scope::{self, Effect};
 use uuid::Uuid;
 
@@ -34,10 +34,13 @@ impl LazyTx<'_> {
             tx.end(outcome).await?;
         } else {
             let kept = outcome?;
-            if let Some(place) = &mut place {
-                place.wait().await?;
+            if let Some(place) = &mut place
+                && let Err(error) = place.wait().await
+            {
+                tx.plan.collision.refuse_number();
+                return Err(error);
             }
-            Box::pin(tx.plan.write_at_once(kept)).await?;
+            Box::pin(tx.plan.write_at_once(kept, place.is_some())).await?;
         }
         if let Some(number_request) = number_request {
             number_request.committed();
@@ -50,8 +53,8 @@ impl LazyTx<'_> {
 }
 
 impl Plan<'_> {
-    /// Stores everything with a statement that commits by itself.
-    async fn write_at_once(mut self, kept: Kept) -> Result<(), Error> {
+    /// Stores everything with a statement that commits by itself. `in_line`: its number is one that it stands in line for.
+    async fn write_at_once(mut self, kept: Kept, in_line: bool) -> Result<(), Error> {
         self.valid()?;
         let (changes, events) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.events));
         if changes.is_empty() && changes.nothing.is_none() && self.deferred.is_some() {
@@ -71,7 +74,12 @@ impl Plan<'_> {
         let executed = executed.map(|_| ());
         self.ended(&effect, executed, kept.record, logged).await.map_err(|error| match error {
             // A transaction finds out what is the matter.
-            Error::Database(error) if is_integrity_violation(&error) => Error::Raced,
+            Error::Database(error) if is_integrity_violation(&error) => {
+                if in_line && is_null_in(&error, "counter") {
+                    self.collision.refuse_number();
+                }
+                Error::Raced
+            }
             Error::Database(error) => last.failed(&self, error),
             error => error,
         })

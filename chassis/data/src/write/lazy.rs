@@ -4,7 +4,7 @@
 //! commits by itself, which saves three round trips, and locks are held only while it runs. It writes everything, or fails:
 //! if the key was used, a unique index refuses the row, the record has another version than the operation has read, or
 //! the number is not the next one. Then the operation runs again in an open transaction, with locks, which finds out what is
-//! the matter. Who gives up while the statement runs does not know whether it has committed, and says so.
+//! the matter; only for a number that must have no gaps it stands in line again. Who gives up while the statement runs does not know whether it has committed, and says so.
 
 use std::ops::{Deref, DerefMut};
 
@@ -51,9 +51,10 @@ impl<'a> LazyTx<'a> {
         })
     }
 
-    /// Opens the transaction, unless the write may do without: only the first attempt can succeed with one statement.
-    pub(super) async fn begin(&mut self, is_first: bool) -> Result<(), Error> {
-        if !is_first || !self.may_be_single() {
+    /// Opens the transaction, unless the attempt may do without. After most failures it may not: a transaction finds out what
+    /// is the matter.
+    pub(super) async fn begin(&mut self, may_do_without: bool) -> Result<(), Error> {
+        if !may_do_without || !self.may_be_single() {
             self.open().await?;
         }
         Ok(())

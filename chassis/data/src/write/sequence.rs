@@ -3,8 +3,10 @@
 //! Such a call takes its number with its last statement, which is refused if the number is not the next one. So it knows the
 //! number beforehand, and the counter is locked only while that statement runs. Several calls of this process stand in line:
 //! each expects the number after that of the call before it, prepares what it writes meanwhile, and writes when that call
-//! has committed. If that call fails, those behind it expected wrong numbers: they run again, in transactions, which lock
-//! the counter. The counter's row is what keeps numbers right, also between processes; the line only saves failures.
+//! has committed. If that call fails, those behind it expected wrong numbers. The line is broken up: all of them run again and
+//! form a new one, whose first looks which number is next. If they locked the counter in transactions instead, these would take
+//! the numbers that the new line expects, which would fail again, and so on for as long as there are several calls. The
+//! counter's row is what keeps numbers right, also between processes; the line only saves failures.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +33,8 @@ struct Line {
     is_shared: bool,
     /// The number that the last call in line expects, and whether that call has committed.
     tail: Option<(i64, watch::Receiver<bool>)>,
+    /// How often the line was broken up.
+    breaks: u64,
 }
 
 impl Line {
@@ -40,6 +44,13 @@ impl Line {
             Some((number, call)) => Some((number + 1, Some(call.clone()))),
             None => self.last.filter(|_| !self.is_shared).map(|last| (last + 1, None)),
         }
+    }
+
+    /// Lets the next call look which number is next.
+    fn break_up(&mut self) {
+        self.breaks += 1;
+        self.tail = None;
+        self.is_shared = true;
     }
 
     /// Notes a number that was taken.
@@ -74,6 +85,8 @@ pub(super) struct Place<'a> {
     number: i64,
     before: Option<watch::Receiver<bool>>,
     committed: watch::Sender<bool>,
+    /// How often the line had been broken up before.
+    breaks: u64,
 }
 
 impl<'a> Place<'a> {
@@ -97,7 +110,7 @@ impl<'a> Place<'a> {
             let (number, before) = in_database.or_else(|| line.next())?;
             let (committed, ended) = watch::channel(false);
             line.tail = Some((number, ended));
-            Some(Self { db, counter: counter.clone(), number, before, committed })
+            Some(Self { db, counter: counter.clone(), number, before, committed, breaks: line.breaks })
         })
     }
 
@@ -124,10 +137,14 @@ impl<'a> Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
+        let (has_committed, own) = (*self.committed.borrow(), self.committed.subscribe());
         self.db.sequences.with_line(&self.counter, |line| {
-            let is_last =
-                |(_, call): &(i64, watch::Receiver<bool>)| call.same_channel(&self.committed.subscribe());
-            if line.tail.as_ref().is_some_and(is_last) {
+            if line.breaks != self.breaks {
+                return;
+            }
+            if !has_committed {
+                line.break_up();
+            } else if line.tail.as_ref().is_some_and(|(_, call)| call.same_channel(&own)) {
                 line.tail = None;
             }
         });

@@ -1,6 +1,7 @@
 //! Numbers of a counter that must have no gaps, taken by writes without a transaction that stand in line.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chassis_base::{Account, Error};
 use chassis_data::{Db, LazyTx};
@@ -107,13 +108,13 @@ async fn calls_that_run_together_write_one_after_the_other_without_a_transaction
 }
 
 #[tokio::test]
-async fn those_behind_a_call_that_fails_take_its_number_in_transactions() {
+async fn those_behind_a_call_that_fails_form_a_new_line() {
     let database = bare::database().await;
     let (db, account) = (bare::open(&database, &chassis_testing::clock()), chassis_testing::account());
     let [first, second, third] = Box::pin(three(&db, &account, refused)).await;
     first.unwrap_err();
     let taken = BTreeSet::from([second.unwrap(), third.unwrap()].map(|taken| format!("{taken:?}")));
-    let expected = [1, 2].map(|number| format!("{:?}", Taken::InTransaction(number)));
+    let expected = [1, 2].map(|number| format!("{:?}", Taken::InLine(number)));
     assert_eq!(taken, BTreeSet::from(expected));
     assert_eq!(create(&db, &account, at_once).await.unwrap(), Taken::InLine(3));
 }
@@ -128,13 +129,42 @@ async fn a_number_that_another_replica_has_taken_is_not_taken_again() {
         (&here, Taken::InLine(1)),
         (&there, Taken::InLine(2)),
         // It expected 2, and was refused. Then it looks before it expects.
-        (&here, Taken::InTransaction(3)),
-        (&there, Taken::InTransaction(4)),
+        (&here, Taken::InLine(3)),
+        (&there, Taken::InLine(4)),
         (&here, Taken::InLine(5)),
         (&there, Taken::InLine(6)),
     ] {
         assert_eq!(create(replica, &account, at_once).await.unwrap(), taken);
     }
+}
+
+#[tokio::test]
+async fn a_line_that_another_replica_has_disturbed_is_in_order_again_while_calls_go_on() {
+    const CALLERS: usize = 4;
+    const CALLS: usize = 10;
+    let database = bare::database().await;
+    let (clock, account) = (chassis_testing::clock(), chassis_testing::account());
+    let [here, there] = [bare::open(&database, &clock), bare::open(&database, &clock)];
+    create(&here, &account, at_once).await.unwrap();
+    create(&there, &account, at_once).await.unwrap();
+    let runs = AtomicUsize::new(0);
+    let caller = async || {
+        for _ in 0..CALLS {
+            let count = async |_| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                // The others come in between.
+                tokio::task::yield_now().await;
+                Ok(())
+            };
+            create(&here, &account, count).await.unwrap();
+        }
+    };
+    join_all((0..CALLERS).map(|_| caller())).await;
+    let repeated = runs.load(Ordering::Relaxed) - CALLERS * CALLS;
+    assert!(
+        (1..=CALLERS).contains(&repeated),
+        "{repeated} calls were repeated: each that stood in line, once"
+    );
 }
 
 #[tokio::test]
