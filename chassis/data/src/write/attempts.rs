@@ -63,8 +63,9 @@ impl<'a> Attempts<'a> {
         Box::pin(async {
             self.begun += 1;
             let mut tx = LazyTx::new(self.plan()?);
-            // A transaction would take the number that another call in line expects, and so on without end.
-            let stands_anew = self.collision.take_number() && self.begun < MAX_ATTEMPTS;
+            // Once: a transaction would take the number that another call in line expects. If another process goes on to
+            // take numbers too, preparing everything for a number that is then lost is worse.
+            let stands_anew = self.collision.take_number() && self.begun == 2;
             let begun = tx.begin(self.begun == 1 || stands_anew).await;
             Ok((tx, begun))
         })
