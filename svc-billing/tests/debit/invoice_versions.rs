@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{Invoice, World, path};
 
-/// The invoice and its payments. The log must have every version of each of them, and the last one as it is shown.
+/// The invoice and its payments. The log must have every version of each of them, and the present one as it is shown.
 async fn shown(world: &World, invoice: &str) -> (Document, Vec<Payment>) {
     let caller = TestCaller::mesh(&world.account, &world.clock);
     let request = caller.request(GetDocumentRequest { id: invoice.to_owned() });
@@ -29,11 +29,13 @@ async fn shown(world: &World, invoice: &str) -> (Document, Vec<Payment>) {
 async fn is_logged(world: &World, kind: &str, id: &str, version: i64, shown: &impl Message) {
     let entries: Vec<(i64, Option<Vec<u8>>)> = sqlx::query_as(
         "select version, image from billing.log where account_id = $1 and kind = $2 and record_id = $3
-            and change is not null order by version",
+            and change is not null and version <= $4 order by version",
     )
     .bind(world.account.id)
     .bind(kind)
     .bind(id)
+    // A PDF that is made later is a change, and may have come in between.
+    .bind(version)
     .fetch_all(&mut world.database.connect().await)
     .await
     .unwrap();
