@@ -14,7 +14,7 @@ use skrifa::string::StringId;
 use skrifa::{FontRef, MetadataProvider};
 
 use super::face::Face;
-use super::fonts::Region;
+use super::region::Region;
 
 /// Where Linux has the fonts of the system.
 const SYSTEM: [&str; 2] = ["/usr/local/share/fonts", "/usr/share/fonts"];

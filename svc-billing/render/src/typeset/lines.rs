@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unicode_bidi::BidiInfo;
 
-use super::fonts::Region;
+use super::region::Region;
 use super::shape::{Piece, shape};
 use super::{Line, Paragraph, Run, Style};
 

@@ -5,15 +5,16 @@ mod face;
 pub(crate) mod fonts;
 mod installed;
 mod lines;
+mod region;
 mod shape;
 
 use krilla::text::KrillaGlyph;
 
 use crate::color::Color;
 pub(crate) use face::Face;
-pub(crate) use fonts::Region;
 pub use installed::use_fonts_of;
 pub(crate) use lines::typeset;
+pub(crate) use region::Region;
 
 /// The height of a capital letter, as a part of the font size. Texts are placed by it.
 pub(crate) const CAPITAL: f32 = 0.714;

@@ -12,7 +12,8 @@ use unicode_script::{Script as UnicodeScript, UnicodeScript as _};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::face::Face;
-use super::fonts::{self, Region};
+use super::fonts;
+use super::region::Region;
 
 /// By the address of the face, direction and script.
 type PlanKey = (usize, bool, UnicodeScript);
