@@ -15,6 +15,8 @@ mod lists;
 mod names;
 #[path = "build/options.rs"]
 mod options;
+#[path = "build/servers.rs"]
+mod servers;
 #[path = "build/tables.rs"]
 mod tables;
 
@@ -33,16 +35,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoded = compiler.encode_file_descriptor_set();
     fs::write(out.join("descriptor.bin"), &encoded)?;
 
+    let mut config = prost_build::Config::new();
     // What the log keeps says which message it is.
-    let mut config = tonic_prost_build::Config::new();
-    config.enable_type_names();
-    let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
-    tonic_prost_build::configure()
-        .build_client(grpc)
-        .build_server(grpc)
-        .bytes(".")
-        .include_file("tree.rs")
-        .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
+    config.enable_type_names().bytes(["."]).include_file("tree.rs");
+    if env::var_os("CARGO_FEATURE_GRPC").is_some() {
+        config.service_generator(servers::generator());
+    }
+    config.compile_fds(compiler.file_descriptor_set())?;
 
     // Reflection needs no comments, and keeps what it is given in memory.
     let mut bare = protox::Compiler::new(["."])?;

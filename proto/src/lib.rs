@@ -7,6 +7,8 @@ pub mod fault;
 pub mod list;
 pub mod percentage;
 pub mod policy;
+#[cfg(feature = "grpc")]
+pub mod unary;
 
 mod names;
 

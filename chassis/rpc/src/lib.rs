@@ -2,7 +2,6 @@
 //! channels to other services, TLS, and references to records of other services. Does not depend on a database or on
 //! any one service.
 
-mod bytes_codec;
 pub mod call;
 pub mod link;
 pub mod mesh;
