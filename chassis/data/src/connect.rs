@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use chassis_base::Error;
+use futures::future::BoxFuture;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection as _};
 
@@ -37,8 +38,12 @@ pub(crate) fn in_schema(options: PgConnectOptions, schema: &str) -> PgConnectOpt
 }
 
 /// Opens a connection for a command: outside the pool and without time limits, whatever the role has. A
-/// command needs its own session, so it cannot connect through a pooler.
-pub async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
+/// command needs its own session, so it cannot connect through a pooler. Boxed, as the futures of [`pool`](crate::pool).
+pub fn connect<'a>(url: &'a str, schema: &'a str) -> BoxFuture<'a, Result<sqlx::PgConnection, Error>> {
+    Box::pin(open(url, schema))
+}
+
+async fn open(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
     let options = in_schema(plain_options(url, schema)?, schema).options(LIMITS.map(|(name, _)| (name, "0")));
     let mut connection = sqlx::PgConnection::connect_with(&options).await.map_err(explain)?;
     if !SessionSettings::read(&mut connection).await?.is_as_asked(schema) {

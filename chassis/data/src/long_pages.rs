@@ -64,10 +64,12 @@ impl PageBytes {
     }
 }
 
-/// The size of a row's values in bytes.
+/// The size of a row in bytes, as the server sent it: its values are in memory one behind the other, so that the first and
+/// the last one suffice.
 fn size(row: &PgRow) -> usize {
-    let columns = (0..row.len()).filter_map(|index| row.try_get_raw(index).ok());
-    columns.map(|value| value.as_bytes().map_or(0, <[u8]>::len)).sum()
+    let value = |index| row.try_get_raw(index).ok()?.as_bytes().ok().map(<[u8]>::as_ptr_range);
+    let (first, last) = ((0..row.len()).find_map(value), (0..row.len()).rev().find_map(value));
+    first.zip(last).map_or(0, |(first, last)| last.end.addr().saturating_sub(first.start.addr()))
 }
 
 /// Takes a permit for the page of the current call. If none is free, the call fails with a retryable error; waiting

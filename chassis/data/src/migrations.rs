@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use chassis_base::Error;
+use futures::future::BoxFuture;
 use sqlx::migrate::{Migrate as _, MigrateError, Migration, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -29,7 +30,15 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates the schema if it is missing and applies the migrations of every service and `own`, in order of version.
-pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
+pub fn migrate<'a>(
+    url: &'a str,
+    schema: &'static str,
+    own: &'a Migrator,
+) -> BoxFuture<'a, Result<(), Error>> {
+    Box::pin(migrate_in_turn(url, schema, own))
+}
+
+async fn migrate_in_turn(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
     let mut connection = connect(url, schema).await?;
     create_schema(&mut connection, schema).await?;
     take_turn(&mut connection).await?;

@@ -15,6 +15,11 @@ impl<'r> Columns<'r> {
         Self { row, next: 0 }
     }
 
+    /// Begins with the last `count` columns.
+    pub fn last(row: &'r PgRow, count: usize) -> Self {
+        Self { row, next: row.len().saturating_sub(count) }
+    }
+
     /// Reads the next column.
     pub fn take<T: Decode<'r, Postgres>>(&mut self) -> Result<T, sqlx::Error> {
         let index = self.next;

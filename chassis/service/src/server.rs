@@ -95,7 +95,18 @@ async fn ready(db: Db) -> Result<String, String> {
 }
 
 /// Serves gRPC with health, reflection outside production, limits and deadlines.
-pub async fn serve_grpc(
+pub fn serve_grpc<'a>(
+    listener: TcpListener,
+    routes: RoutesBuilder,
+    authentication: Authentication<'a>,
+    settings: &'a Settings,
+    stop: watch::Receiver<Stage>,
+) -> BoxFuture<'a, Result<(), String>> {
+    // Boxed, so that the programs do not compile it again.
+    Box::pin(serve_routes(listener, routes, authentication, settings, stop))
+}
+
+async fn serve_routes(
     listener: TcpListener,
     mut routes: RoutesBuilder,
     Authentication { tokens, clock, tls }: Authentication<'_>,

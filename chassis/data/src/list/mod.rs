@@ -13,11 +13,12 @@ use chassis_base::{AccountId, Error};
 use futures::TryStreamExt;
 use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Row, Type};
+use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Type};
 
 use crate::listing::filtered;
 use crate::long_pages::PageBytes;
 use crate::preparation::{GROUP, MAX_SKIPPED, Preparation, notice};
+use crate::row::Columns;
 use crate::totals;
 use crate::value::Value;
 use search::{has_trigram, substring_pattern};
@@ -28,6 +29,9 @@ pub use selection::{Fields, Selection};
 const DEEP: i64 = 1_000;
 /// So many rows are sorted sooner than a page of them is found in an index that has all rows of a large account.
 const FEW: i64 = 5_000;
+/// The last columns of the statement, after those of the table: whether the row is one of the list, then the total and how it
+/// was found.
+const BESIDE: usize = 4;
 /// The least id, in SQL.
 const NIL: &str = "'00000000-0000-0000-0000-000000000000'";
 
@@ -230,9 +234,10 @@ impl<'a> List<'a> {
         let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, PageBytes::new(account), None);
         let (mut is_counted, mut is_far) = (true, false);
         while let Some(row) = rows.try_next().await? {
-            total = row.try_get("total")?;
-            (is_counted, is_far) = (row.try_get("is_counted")?, row.try_get("is_far")?);
-            if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
+            let mut beside = Columns::last(&row, BESIDE);
+            let found: Option<bool> = beside.take()?;
+            (total, is_counted, is_far) = (beside.take()?, beside.take()?, beside.take()?);
+            if fit.is_some() || found != Some(true) {
                 continue;
             }
             if bytes.add(&row)? > MAX_PAGE_BYTES && !entries.is_empty() {

@@ -257,3 +257,22 @@ async fn whatever_narrows_a_counted_list_gives_it_a_total_of_its_own() {
     let since = |list: &mut List<'_>| _ = list.between("created_at", Some(chassis_testing::moment()), None);
     assert_eq!(total(&db, account, since).await, 7, "those of the last minute");
 }
+
+#[tokio::test]
+async fn a_row_counts_with_the_bytes_of_all_its_values() {
+    let database = database().await;
+    let mut connection = database.connect().await;
+    for (columns, least) in [
+        ("null::text, repeat('a', 1000), null::text, repeat('b', 500), null::text", 1500),
+        ("repeat('a', 1000), 1::bigint", 1008),
+        ("null::text", 0),
+    ] {
+        let row =
+            sqlx::query(sqlx::AssertSqlSafe(format!("select {columns}"))).fetch_one(&mut connection).await;
+        let row = row.unwrap();
+        let bytes = chassis_data::PageBytes::new(chassis_testing::account().id).add(&row).unwrap();
+        // Each value has its length before it.
+        assert!((least..=least + 4 * sqlx::Row::len(&row)).contains(&bytes), "{columns}: {bytes}");
+    }
+    connection.close().await.unwrap();
+}

@@ -10,6 +10,7 @@
 //! such message, so a connection between two requests, or before the first, may send one more for a short time.
 
 mod activity;
+mod answers;
 mod body;
 mod io;
 mod one;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -36,6 +38,7 @@ use tower::Service;
 
 use crate::stage::{Stage, asked_to_stop};
 
+use answers::Answers;
 use permits::{Full, Permits};
 use port::Shared;
 
@@ -59,47 +62,59 @@ pub fn raise_file_limit() {
 
 /// Serves until a stop is requested, then accepts new connections for the port's `drain`, and finishes requests in
 /// progress within `grace`.
-pub async fn serve<S>(listener: TcpListener, service: S, port: Port, stop: watch::Receiver<Stage>)
+pub fn serve<S>(
+    listener: TcpListener,
+    service: S,
+    port: Port,
+    stop: watch::Receiver<Stage>,
+) -> BoxFuture<'static, ()>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
-    let (drain, grace) = (port.drain, port.grace);
-    let (ending, last) = watch::channel(None);
-    let permits = Permits::new(port.max, port.max_from_one);
-    let shared = Arc::new(Shared { service, port, permits, stop: stop.clone(), last });
-    let mut drained = std::pin::pin!(async {
-        asked_to_stop(stop).await;
-        tokio::time::sleep(drain).await;
-    });
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut drained => break,
-        };
-        match accepted {
-            Ok((stream, from)) => take(&shared, stream, from),
-            Err(error) => {
-                tracing::warn!(%error, "accept failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+    serve_any(listener, Arc::new(service), port, stop)
+}
+
+fn serve_any(
+    listener: TcpListener,
+    service: Arc<dyn Answers>,
+    port: Port,
+    stop: watch::Receiver<Stage>,
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let (drain, grace) = (port.drain, port.grace);
+        let (ending, last) = watch::channel(None);
+        let permits = Permits::new(port.max, port.max_from_one);
+        let shared = Arc::new(Shared { service, port, permits, stop: stop.clone(), last });
+        let mut drained = std::pin::pin!(async {
+            asked_to_stop(stop).await;
+            tokio::time::sleep(drain).await;
+        });
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut drained => break,
+            };
+            match accepted {
+                Ok((stream, from)) => take(&shared, stream, from),
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
-    }
-    ending.send_replace(Some(Instant::now() + LAST_REQUEST_TIMEOUT.min(grace)));
-    accept_queued(&shared, listener);
-    // Every connection holds a clone, so `ending` is closed when the last connection has dropped its receiver.
-    drop(shared);
-    if tokio::time::timeout(grace, ending.closed()).await.is_err() {
-        tracing::warn!("stopped with requests still in progress");
-    }
+        ending.send_replace(Some(Instant::now() + LAST_REQUEST_TIMEOUT.min(grace)));
+        accept_queued(&shared, listener);
+        // Every connection holds a clone, so `ending` is closed when the last connection has dropped its receiver.
+        drop(shared);
+        if tokio::time::timeout(grace, ending.closed()).await.is_err() {
+            tracing::warn!("stopped with requests still in progress");
+        }
+    })
 }
 
 /// Serves the connections in the accept queue, and closes the listener when the queue is empty.
-fn accept_queued<S>(shared: &Arc<Shared<S>>, listener: TcpListener)
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+fn accept_queued(shared: &Arc<Shared>, listener: TcpListener) {
     // The runtime caches readiness, which may be stale here, so the system is asked directly.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..MAX_BACKLOG {
@@ -117,11 +132,7 @@ where
 }
 
 /// Serves a connection if there is a permit for it.
-fn take<S>(shared: &Arc<Shared<S>>, stream: TcpStream, from: SocketAddr)
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+fn take(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     let name = shared.port.name;
     match shared.permits.take(from.ip()) {
         Ok(permit) => {

@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tonic::transport::server::Connected;
-use tower::{Service, ServiceExt};
+use tonic::transport::server::{Connected, TcpConnectInfo, TlsConnectInfo};
 
 use super::activity::{Activity, End, InProgress};
+use super::answers::Answers;
 use super::body::Watched;
 use super::io::Timed;
 use super::permits::Permit;
@@ -30,37 +30,42 @@ use crate::stage::Stage;
 /// How long a client may take to close an idle connection after it was asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) async fn serve<S>(shared: &Shared<S>, stream: TcpStream, from: SocketAddr, permit: &Permit)
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+/// A connection with or without TLS. Its type is left out, so that hyper's server is compiled once.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin + Send> Stream for IO {}
+
+pub(super) async fn serve(shared: &Shared, stream: TcpStream, from: SocketAddr, permit: &Permit) {
     // Without this, small responses wait for the client's acknowledgement. A closed socket fails on its first use.
     let _ = stream.set_nodelay(true);
     match &shared.port.tls {
-        None => drive(shared, stream, from, permit).await,
+        None => drive(shared, Box::new(stream), from, None, permit).await,
         Some(tls) => {
             if let Some(stream) = tls.accept(stream).await {
-                drive(shared, stream, from, permit).await;
+                let info = stream.connect_info();
+                drive(shared, Box::new(stream), from, Some(info), permit).await;
             }
         }
     }
 }
 
-async fn drive<S, IO>(shared: &Shared<S>, io: IO, from: SocketAddr, permit: &Permit)
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-    IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
-{
+/// `certified` has the certificate of the client.
+async fn drive(
+    shared: &Shared,
+    io: Box<dyn Stream>,
+    from: SocketAddr,
+    certified: Option<TlsConnectInfo<TcpConnectInfo>>,
+    permit: &Permit,
+) {
     let (port, activity) = (&shared.port, &permit.activity);
-    let info = io.connect_info();
     let io = TokioIo::new(Timed::new(io, Arc::clone(activity), port.timeouts.write));
     let service = service_fn(|request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(from));
-        request.extensions_mut().insert(info.clone());
-        answer(shared.service.clone(), request, activity, shared.stop.clone())
+        if let Some(certified) = &certified {
+            request.extensions_mut().insert(certified.clone());
+        }
+        answer(Arc::clone(&shared.service), request, activity, shared.stop.clone())
     });
     let mut connection = std::pin::pin!(port.http.serve_connection(io, service));
     let end = tokio::select! {
@@ -96,16 +101,12 @@ where
 }
 
 /// Responds to a request, and keeps it in progress until the client has taken the response.
-fn answer<S>(
-    service: S,
+fn answer(
+    service: Arc<dyn Answers>,
     request: Request<Body>,
     activity: &Arc<Activity>,
     stop: watch::Receiver<Stage>,
-) -> impl Future<Output = Result<Response<Watched>, Infallible>> + Send + use<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Send + 'static,
-    S::Future: Send,
-{
+) -> impl Future<Output = Result<Response<Watched>, Infallible>> + Send + use<> {
     let http1 = request.version() < Version::HTTP_2;
     let in_progress = InProgress::begin(activity, http1);
     if *stop.borrow() >= Stage::Draining {
@@ -114,11 +115,11 @@ where
     async move {
         if !http1 {
             // Each request has its own stream: an unread body resets only its stream, and GOAWAY ends the connection.
-            let response = service.oneshot(request).await?;
+            let response = service.answer(request).await?;
             return Ok(response.map(|body| Watched::new(body, in_progress)));
         }
         let (request, unread) = Unread::watch(request);
-        let mut response = service.oneshot(request).await?;
+        let mut response = service.answer(request).await?;
         let reusable = unread.discard().await;
         if !reusable || *stop.borrow() >= Stage::Draining {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -9,6 +9,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::answers::Answers;
 use super::permits::Permits;
 use super::settings::{ConnectionSettings, Timeouts};
 use crate::stage::{Stage, StopSettings};
@@ -74,8 +75,8 @@ fn within_files(port: &'static str, wanted: u32, one_in: u64) -> usize {
 }
 
 /// The state that the connections of a port share.
-pub(super) struct Shared<S> {
-    pub service: S,
+pub(super) struct Shared {
+    pub service: Arc<dyn Answers>,
     pub port: Port,
     pub permits: Arc<Permits>,
     pub stop: watch::Receiver<Stage>,
