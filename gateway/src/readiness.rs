@@ -3,10 +3,11 @@
 //! serves the routes of the other services. However often readiness is requested, the database and the services are
 //! checked about once a second.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chassis_rpc::peer::Peer;
-use moka::future::Cache;
+use tokio::sync::Mutex;
 
 use crate::runtime::Runtime;
 
@@ -18,8 +19,8 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Readiness {
     runtime: Runtime,
-    /// The last result, under its only key. Callers that arrive while it is computed wait for it.
-    last: Cache<(), Report>,
+    /// The last result and its time. Callers that arrive while it is computed wait for it.
+    last: Arc<Mutex<Option<(Instant, Report)>>>,
 }
 
 /// The result of one check of the database and all services.
@@ -32,7 +33,7 @@ struct Report {
 
 impl Readiness {
     pub fn new(runtime: Runtime) -> Self {
-        Self { runtime, last: Cache::builder().time_to_live(MAX_AGE).build() }
+        Self { runtime, last: Arc::default() }
     }
 
     /// Whether requests should be sent to this gateway. Services that do not answer are named either way.
@@ -56,9 +57,18 @@ impl Readiness {
     }
 
     async fn report(&self) -> Report {
-        let this = self.clone();
+        let Self { runtime, last } = self.clone();
         // In a task of its own: a request that is canceled must not make the next one start the checks again.
-        let checked = tokio::spawn(async move { this.last.get_with((), check_all(&this.runtime)).await });
+        let checked = tokio::spawn(async move {
+            let mut last = last.lock().await;
+            match &*last {
+                Some((at, report)) if at.elapsed() < MAX_AGE => report.clone(),
+                _ => {
+                    let report = check_all(&runtime).await;
+                    last.insert((Instant::now(), report)).1.clone()
+                }
+            }
+        });
         checked.await.unwrap_or(Report { database: false, missing: Vec::new() })
     }
 }

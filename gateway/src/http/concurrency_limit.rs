@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chassis_base::AccountId;
 use http::{HeaderValue, header};
+use metrics::Gauge;
 use proto::api::Problem;
 
 use super::problem::Refusal;
@@ -40,10 +41,22 @@ struct InFlight {
     services: HashMap<Arc<str>, InService>,
 }
 
-#[derive(Default)]
 struct InService {
     all: usize,
     requesters: HashMap<Requester, usize>,
+    /// Kept, because to find it by its name takes longer than to count the request.
+    gauge: Gauge,
+}
+
+impl InService {
+    fn new(service: &str) -> Self {
+        let gauge = metrics::gauge!("requests_in_flight", "peer" => service.to_owned());
+        Self { all: 0, requesters: HashMap::new(), gauge }
+    }
+
+    fn measure(&self) {
+        self.gauge.set(f64::from(u32::try_from(self.all).unwrap_or(u32::MAX)));
+    }
 }
 
 /// Why a request gets no permit.
@@ -106,10 +119,11 @@ impl ConcurrencyLimit {
         }
         let existing = in_flight.services.get_key_value(service).map(|(name, _)| Arc::clone(name));
         let name = existing.unwrap_or_else(|| service.into());
-        let in_service = in_flight.services.entry(Arc::clone(&name)).or_default();
+        let in_service =
+            in_flight.services.entry(Arc::clone(&name)).or_insert_with(|| InService::new(service));
         in_service.all += 1;
         *in_service.requesters.entry(requester).or_default() += 1;
-        measure(&name, in_service);
+        in_service.measure();
         drop(in_flight);
         Ok(Permit { limit: self.clone(), service: name, requester })
     }
@@ -119,11 +133,6 @@ impl Shared {
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn measure(service: &str, in_service: &InService) {
-    let all = f64::from(u32::try_from(in_service.all).unwrap_or(u32::MAX));
-    metrics::gauge!("requests_in_flight", "peer" => service.to_owned()).set(all);
 }
 
 /// The right to have one request in progress in a service.
@@ -147,7 +156,7 @@ impl Drop for Permit {
                 in_service.requesters.remove(&self.requester);
             }
         }
-        measure(&self.service, in_service);
+        in_service.measure();
         if was_common {
             in_flight.common -= 1;
         }

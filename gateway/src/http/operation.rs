@@ -229,7 +229,9 @@ impl Incoming<'_> {
         let (service, sent) = (&self.operation.peer, &self.parts.headers);
         headers.insert(token::HEADER, self.admitted.context_token(self.app, service, sent));
         // The request-id layer made or checked it, so it is always a header value.
-        if let Ok(id) = HeaderValue::try_from(self.id) {
+        if let Ok(mut id) = HeaderValue::try_from(self.id) {
+            // Not secret, but no two requests have the same: HTTP/2 then does not keep it, in place of the token, for the next.
+            id.set_sensitive(true);
             headers.insert(REQUEST_ID, id);
         }
         if let Some(key) = key {

@@ -3,45 +3,33 @@
 //! changes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chassis_base::Error;
 use chassis_data::Db;
 use chrono::{DateTime, TimeDelta, Utc};
-use moka::sync::Cache;
 use sqlx::PgConnection;
 
 use super::Decision;
+use super::waiting::Waiting;
 use crate::keys::Caller;
 
 const LIMIT: u32 = 30;
 const WINDOW: TimeDelta = TimeDelta::seconds(60);
 /// The name of the limit, in the row and in the headers.
 const POLICY: &str = "exact";
-/// Most keys whose refusal is cached.
-const MAX_CACHED: u64 = 10_000;
 
 /// At most 30 accepted requests in any 60 seconds per key.
+#[derive(Default)]
 pub struct ExactLimit {
     /// Keys that have no requests left, and until when. Accepted requests stay in their window whatever other replicas
-    /// do, so that the database need not be asked again until then. The time decides; the cache's own
-    /// time to live only frees memory.
-    full_until: Cache<Arc<str>, DateTime<Utc>>,
-}
-
-impl Default for ExactLimit {
-    fn default() -> Self {
-        let window = Duration::from_secs(WINDOW.num_seconds().unsigned_abs());
-        Self { full_until: Cache::builder().max_capacity(MAX_CACHED).time_to_live(window).build() }
-    }
+    /// do, so that the database need not be asked again until then.
+    full: Waiting<Arc<str>, DateTime<Utc>>,
 }
 
 impl ExactLimit {
     /// Counts a request of this moment if it is accepted; a refused one does not count.
     pub async fn check(&self, db: &Db, caller: &Caller, now: DateTime<Utc>) -> Result<Decision, Error> {
-        if let Some(until) = self.full_until.get(&caller.public_id)
-            && now < until
-        {
+        if let Some(until) = self.full.until(&caller.public_id, now) {
             return Ok(refused(until, now));
         }
         let (is_accepted, hits) = db
@@ -58,7 +46,7 @@ impl ExactLimit {
             return Ok(accepted(&hits, now));
         }
         let until = free_at(&hits, now);
-        self.full_until.insert(Arc::clone(&caller.public_id), until);
+        self.full.add(Arc::clone(&caller.public_id), until, now);
         Ok(refused(until, now))
     }
 }

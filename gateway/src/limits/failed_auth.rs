@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use chassis_service::connections::network;
 use governor::middleware::StateInformationMiddleware;
-use moka::sync::Cache;
 use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
 
+use super::waiting::Waiting;
 use super::{Decision, seconds_up, time_for_one};
 
 /// Limits the failures a minute of each address. An address without failures left is blocked until the next is free.
@@ -17,8 +17,8 @@ pub struct FailedAuthLimit {
     failures: Option<SharedRateLimiter<IpAddr, StateInformationMiddleware>>,
     per_minute: u32,
     /// The addresses that have no failures left, and until when. Kept beside the limiter, because a query of the
-    /// limiter counts as a failure. Entries only expire: with a capacity, new addresses could evict a blocked one.
-    blocked: Cache<IpAddr, Instant>,
+    /// limiter counts as a failure.
+    blocked: Waiting<IpAddr, Instant>,
 }
 
 impl FailedAuthLimit {
@@ -30,14 +30,13 @@ impl FailedAuthLimit {
             .use_headers()
             .finish();
         let failures = config.map(|config| Arc::clone(config.limiter()));
-        let blocked = Cache::builder().time_to_live(block_time(per_minute)).build();
-        Self { failures, per_minute, blocked }
+        Self { failures, per_minute, blocked: Waiting::default() }
     }
 
     /// The refusal for an address that has failed too often; `None` when it may try. Counts nothing.
     pub fn blocked(&self, address: IpAddr) -> Option<Decision> {
-        let until = self.blocked.get(&network(address))?;
-        let wait = until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())?;
+        let now = Instant::now();
+        let wait = self.blocked.until(&network(address), now)? - now;
         Some(Decision {
             allowed: false,
             limit: self.per_minute,
@@ -57,7 +56,8 @@ impl FailedAuthLimit {
         let address = network(address);
         let left = failures.check_key(&address).map_or(0, |state| state.remaining_burst_capacity());
         if left == 0 {
-            self.blocked.insert(address, Instant::now() + block_time(self.per_minute));
+            let now = Instant::now();
+            self.blocked.add(address, now + block_time(self.per_minute), now);
         }
     }
 

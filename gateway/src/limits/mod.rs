@@ -12,6 +12,7 @@ mod exact;
 mod failed_auth;
 mod key;
 mod token_bucket;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
