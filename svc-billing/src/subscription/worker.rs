@@ -20,8 +20,9 @@ use super::store;
 use crate::document::shared::Shared;
 use crate::processor::PaymentProcessor;
 
-/// The number of subscriptions that one job processes.
-const BATCH: usize = 20;
+/// The most subscriptions that one job processes. They are looked up together: of many that are due at the same moment, each
+/// look-up sorts all.
+const BATCH: i64 = 20;
 /// The time for looking up a client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::minutes(1);
@@ -40,12 +41,13 @@ async fn run(job: &Job, shared: &Shared, processor: &PaymentProcessor) -> Result
     let provider = processor.provider_for(job.account_id()).await?;
     // Clients are looked up before the transaction, and once for a batch.
     let mut clients: HashMap<Uuid, Option<Relation>> = HashMap::new();
-    for _ in 0..BATCH {
-        let due = job
-            .db()
-            .read(async |connection| store::find_due(connection, job.account_id(), job.now()).await)
-            .await?;
-        let Some(due) = due else { return Ok(Next::WhenDue) };
+    let all_due = job
+        .db()
+        .read(async |connection| store::list_due(connection, job.account_id(), job.now(), BATCH).await)
+        .await?;
+    // One that is due again, because several periods have passed, is found by the next job.
+    let next = if all_due.is_empty() { Next::WhenDue } else { Next::Now };
+    for due in all_due {
         if let Some(id) = due.client_id.filter(|id| !clients.contains_key(id)) {
             let found = shared.clients.get(job.account(), id, Instant::now() + CLIENT_TIMEOUT).await?;
             clients.insert(id, found);
@@ -62,7 +64,7 @@ async fn run(job: &Job, shared: &Shared, processor: &PaymentProcessor) -> Result
             job.write(&BillingFailure { id: due.id, retry_at, reason }, record_failure).await?;
         }
     }
-    Ok(Next::Now)
+    Ok(next)
 }
 
 /// Why an invoice cannot be created as long as nothing is changed; `None` for an error that may pass by itself.

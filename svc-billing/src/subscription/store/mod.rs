@@ -5,7 +5,7 @@ mod read;
 mod write;
 
 pub(crate) use list::{Filter, list};
-pub(crate) use read::{exists, find, find_due, list_by_ids, lock};
+pub(crate) use read::{exists, find, list_by_ids, list_due, lock};
 pub(crate) use write::{follow_client, insert, replace_lines, update};
 
 /// In the order in which `Record` is read.

@@ -148,13 +148,14 @@ pub(crate) struct Due {
     pub failures: i32,
 }
 
-/// The subscription that has been due longest.
-pub(crate) async fn find_due(
+/// The subscriptions that have been due longest, at most `limit` of them.
+pub(crate) async fn list_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-) -> Result<Option<Due>, Error> {
+    limit: i64,
+) -> Result<Vec<Due>, Error> {
     let sql = "select id, client_id, failures from billing.subscription \
-               where account_id = $1 and due_at is not null and due_at <= $2 order by due_at, id limit 1";
-    Ok(sqlx::query_as(sql).bind(account).bind(now).fetch_optional(connection).await?)
+               where account_id = $1 and due_at is not null and due_at <= $2 order by due_at, id limit $3";
+    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(limit).fetch_all(connection).await?)
 }
