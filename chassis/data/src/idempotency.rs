@@ -97,9 +97,9 @@ pub async fn purge(
 }
 
 /// Hashes the request and the faults of fields that could not be decoded. The rpc is not hashed: it is part of the key.
-pub(crate) fn fingerprint(input: &impl Message, carried: &Faults) -> Fingerprint {
+pub(crate) fn fingerprint(input: &[u8], carried: &Faults) -> Fingerprint {
     let mut hash = Sha256::new();
-    hash.update(input.encode_to_vec());
+    hash.update(input);
     for fault in carried.entries() {
         hash.update(fault.encode_length_delimited_to_vec());
     }

@@ -53,8 +53,8 @@ impl Changes {
         }
     }
 
-    /// Adds the records in an rpc's response as changes, if the operation has reported none.
-    pub(crate) fn answered(&mut self, rpc: &str, response: &impl Message) {
+    /// Adds the records in an rpc's encoded response as changes, if the operation has reported none.
+    pub(crate) fn answered(&mut self, rpc: &str, response: &[u8]) {
         if self.records.is_empty() && self.nothing.is_none() {
             for (kind, id, image) in image::of_answer(rpc, response) {
                 self.put(kind, id, Some(image));
@@ -97,8 +97,8 @@ impl Changes {
     }
 }
 
-/// The kind and the id of the record in an rpc's response, if there is exactly one.
-pub(crate) fn record(rpc: &str, response: &impl Message) -> Option<RecordRef> {
+/// The kind and the id of the record in an rpc's encoded response, if there is exactly one.
+pub(crate) fn record(rpc: &str, response: &[u8]) -> Option<RecordRef> {
     let mut records = image::of_answer(rpc, response).into_iter();
     let (kind, id, _) = records.next()?;
     records.next().is_none().then(|| RecordRef { kind: kind.to_owned(), id })
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_answer_stands_for_the_record_that_was_written() {
         let mut changes = Changes::default();
-        changes.answered(CREATE, &answer("7", "New"));
+        changes.answered(CREATE, &answer("7", "New").encode_to_vec());
         let [Change { kind, record_id, after: Some(image) }] = changes.records.as_slice() else { panic!() };
         assert_eq!((kind.as_str(), record_id.as_str()), ("product", "7"));
         assert_eq!(image.bytes, product("7", "New").encode_to_vec());
@@ -142,7 +142,7 @@ mod tests {
         let pipeline = |id: &str| Pipeline { id: id.to_owned(), ..Pipeline::default() };
         let answer = ReorderPipelinesResponse { data: vec![pipeline("1"), pipeline("2")] };
         let mut changes = Changes::default();
-        changes.answered("/admin.crm.v1.PipelineService/ReorderPipelines", &answer);
+        changes.answered("/admin.crm.v1.PipelineService/ReorderPipelines", &answer.encode_to_vec());
         assert_eq!(ids(&changes), ["1", "2"]);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         changes.changed("thing", &1, &product("1", "New"));
         changes.removed("thing", &1);
         changes.changed("other", &1, &product("1", "New"));
-        changes.answered(CREATE, &answer("7", "Shown"));
+        changes.answered(CREATE, &answer("7", "Shown").encode_to_vec());
         let [removed, other] = changes.records.as_slice() else { panic!() };
         assert_eq!((removed.kind.as_str(), removed.record_id.as_str()), ("thing", "1"));
         assert_eq!((other.kind.as_str(), other.record_id.as_str()), ("other", "1"));
@@ -163,15 +163,16 @@ mod tests {
     fn an_answer_without_a_whole_record_says_nothing() {
         let mut changes = Changes::default();
         let key = MailKey { domain: "example.com".to_owned(), ..MailKey::default() };
-        changes.answered("/admin.api.v1.MailKeyService/PutMailKey", &PutMailKeyResponse { key: Some(key) });
+        let key = PutMailKeyResponse { key: Some(key) };
+        changes.answered("/admin.api.v1.MailKeyService/PutMailKey", &key.encode_to_vec());
         let client =
             CreateClientResponse { data: Some(Relation { id: "7".to_owned(), ..Relation::default() }) };
-        changes.answered("/admin.relations.v1.ClientService/CreateClient", &client);
+        changes.answered("/admin.relations.v1.ClientService/CreateClient", &client.encode_to_vec());
         let part = CreateDealResponse { data: Some(Deal { id: "7".to_owned(), ..Deal::default() }) };
-        changes.answered("/admin.crm.v1.DealService/CreateDeal", &part);
-        changes.answered("no such rpc", &answer("7", "New"));
+        changes.answered("/admin.crm.v1.DealService/CreateDeal", &part.encode_to_vec());
+        changes.answered("no such rpc", &answer("7", "New").encode_to_vec());
         changes.nothing = Some("because");
-        changes.answered(CREATE, &answer("7", "New"));
+        changes.answered(CREATE, &answer("7", "New").encode_to_vec());
         assert!(changes.is_empty());
     }
 }

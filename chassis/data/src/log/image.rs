@@ -44,12 +44,11 @@ fn version(message: &str, bytes: &[u8]) -> Option<i64> {
     decode_varint(&mut whole).ok().map(u64::cast_signed)
 }
 
-/// The records in an rpc's response, each as its kind, its id and its image.
-pub(super) fn of_answer(rpc: &str, response: &impl Message) -> Vec<(&'static str, String, Image)> {
+/// The records in an rpc's encoded response, each as its kind, its id and its image.
+pub(super) fn of_answer(rpc: &str, response: &[u8]) -> Vec<(&'static str, String, Image)> {
     let Ok(index) = ANSWERS.binary_search_by(|answer| answer.path.cmp(rpc)) else { return Vec::new() };
     let answer = &ANSWERS[index];
-    let bytes = response.encode_to_vec();
-    let records = fields(&bytes).filter(|field| field.number == answer.field);
+    let records = fields(response).filter(|field| field.number == answer.field);
     let read = records.filter_map(|record| {
         let id = fields(record.content).find(|field| field.number == answer.id)?.content;
         let id = std::str::from_utf8(id).ok()?.to_owned();

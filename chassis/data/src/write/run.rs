@@ -96,15 +96,12 @@ impl Db {
         O: Operation<Answer: Message + Default>,
     {
         let Call { context, input, faults } = call;
-        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(input, &context.carried));
+        let fingerprint =
+            context.idempotency_key.as_ref().map(|_| fingerprint(&input.encode_to_vec(), &context.carried));
         let origin = Origin::Call { context, faults, fingerprint: fingerprint.as_ref() };
+        let is_stored = fingerprint.is_some();
         let kept = |plan: &mut Plan<'_>, answer: &O::Answer| {
-            plan.changes.answered(context.rpc, answer);
-            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), plan.changes.first());
-            Kept {
-                response: fingerprint.as_ref().map(|_| stored()),
-                record: changes::record(context.rpc, answer).or_else(|| plan.changes.only()),
-            }
+            kept(plan, context.rpc, answer.encode_to_vec(), is_stored)
         };
         match self.run(context.account(), origin, operation, kept).await? {
             Done::Now(answer) => Ok(Response::new(answer)),
@@ -206,6 +203,14 @@ impl<T> Done<T> {
             Self::Before(_) => Err(Error::Internal("a write without a key was replayed".into())),
         }
     }
+}
+
+/// What is kept of the encoded answer of an rpc, whose records are changes unless the operation has reported others.
+fn kept(plan: &mut Plan<'_>, rpc: &'static str, answer: Vec<u8>, is_stored: bool) -> Kept {
+    plan.changes.answered(rpc, &answer);
+    let record = changes::record(rpc, &answer).or_else(|| plan.changes.only());
+    let response = is_stored.then(|| idempotency::kept(rpc, answer, plan.changes.first()));
+    Kept { response, record }
 }
 
 /// For writes without a caller: there is no response to store.
