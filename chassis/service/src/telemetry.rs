@@ -9,9 +9,10 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -45,7 +46,7 @@ static TRACING: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// Sets up logs and traces for the process. Call it once, inside the runtime.
 pub fn init(service: &'static str, settings: &TelemetrySettings) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&settings.log).map_err(|error| format!("LOG is not usable: {error}"))?;
+    let filter: Targets = settings.log.parse().map_err(|error| format!("LOG is not usable: {error}"))?;
     let format = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let format = match settings.log_format {
         LogFormat::Pretty => format.boxed(),

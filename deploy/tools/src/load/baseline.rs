@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use deploy_tools::Result;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::clients::Client;
 use crate::database::Database;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deploy_tools::Result;
-use regex::{Captures, Regex};
+use regex_lite::{Captures, Regex};
 
 use crate::record::Call;
 
@@ -77,7 +77,7 @@ impl<'a> Tokens<'a> {
         if !key.is_empty() {
             marks.insert(key.clone(), ":key".to_owned());
         }
-        let needles: Vec<String> = marks.keys().map(|mark| regex::escape(mark)).collect();
+        let needles: Vec<String> = marks.keys().map(|mark| regex_lite::escape(mark)).collect();
         let pattern = if needles.is_empty() { NOTHING.to_owned() } else { needles.join("|") };
         Ok(Marked { call, pattern: Regex::new(&pattern)?, marks, new, picked })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chassis_base::Clock;
 use deploy_tools::Result;
-use regex::Regex;
+use regex_lite::Regex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use crate::database::Database;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 use deploy_tools::Result;
-use regex::{Captures, Regex};
+use regex_lite::{Captures, Regex};
 
 use crate::marks::{Existing, MARK, Marked, Pick, Tokens};
 use crate::record::Call;

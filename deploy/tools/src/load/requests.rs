@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use deploy_tools::Result;
 use deploy_tools::http::Request;
-use regex::{Captures, Regex};
+use regex_lite::{Captures, Regex};
 
 use crate::operations::ACCOUNT;
 

@@ -1,7 +1,7 @@
 //! The log of a PostgreSQL server that logs every statement: what its lines look like, and the statements in them.
 
 use deploy_tools::Result;
-use regex::Regex;
+use regex_lite::Regex;
 
 /// What makes a server log statements, with the process, role and application of each.
 pub(crate) const ON: &str =
@@ -53,7 +53,7 @@ impl Reader {
                 entries.push(Entry { process: field("process"), role, application, statement });
             } else if let Some(entry) = entries.iter_mut().rfind(|entry| entry.process == found["process"]) {
                 let parameters = self.parameter.captures_iter(&found["parameters"]);
-                let value = |found: regex::Captures<'_>| Some(found.get(1)?.as_str().replace("''", "'"));
+                let value = |found: regex_lite::Captures<'_>| Some(found.get(1)?.as_str().replace("''", "'"));
                 entry.statement.parameters = parameters.map(value).collect();
             }
         }
