@@ -4,7 +4,7 @@
 //! locked, its next date moves in the transaction that creates the invoice, and the database refuses a second invoice
 //! of a period.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,8 @@ use super::store;
 use crate::document::shared::Shared;
 use crate::processor::PaymentProcessor;
 
-/// The most subscriptions that one job processes. They are looked up together: of many that are due at the same moment, each
-/// look-up sorts all.
-const BATCH: i64 = 20;
+/// The most subscriptions that one job processes.
+const BATCH: usize = 20;
 /// The time for looking up a client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::minutes(1);
@@ -41,13 +40,21 @@ async fn run(job: &Job, shared: &Shared, processor: &PaymentProcessor) -> Result
     let provider = processor.provider_for(job.account_id()).await?;
     // Clients are looked up before the transaction, and once for a batch.
     let mut clients: HashMap<Uuid, Option<Relation>> = HashMap::new();
-    let all_due = job
-        .db()
-        .read(async |connection| store::list_due(connection, job.account_id(), job.now(), BATCH).await)
-        .await?;
-    // One that is due again, because several periods have passed, is found by the next job.
-    let next = if all_due.is_empty() { Next::WhenDue } else { Next::Now };
-    for due in all_due {
+    // Those of one moment are looked up together, because each look-up sorts all of them. Others are not: when several periods
+    // of a subscription have passed, its next one may come before them, and numbers follow the dates.
+    let mut batch = VecDeque::new();
+    for processed in 0..BATCH {
+        if batch.is_empty() {
+            let limit = i64::try_from(BATCH - processed).unwrap_or(1);
+            let found = job
+                .db()
+                .read(async |connection| {
+                    store::list_due(connection, job.account_id(), job.now(), limit).await
+                })
+                .await?;
+            batch.extend(found);
+        }
+        let Some(due) = batch.pop_front() else { return Ok(Next::WhenDue) };
         if let Some(id) = due.client_id.filter(|id| !clients.contains_key(id)) {
             let found = shared.clients.get(job.account(), id, Instant::now() + CLIENT_TIMEOUT).await?;
             clients.insert(id, found);
@@ -64,7 +71,7 @@ async fn run(job: &Job, shared: &Shared, processor: &PaymentProcessor) -> Result
             job.write(&BillingFailure { id: due.id, retry_at, reason }, record_failure).await?;
         }
     }
-    Ok(next)
+    Ok(Next::Now)
 }
 
 /// Why an invoice cannot be created as long as nothing is changed; `None` for an error that may pass by itself.

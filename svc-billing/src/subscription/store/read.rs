@@ -146,16 +146,21 @@ pub(crate) struct Due {
     pub id: Uuid,
     pub client_id: Option<Uuid>,
     pub failures: i32,
+    since: DateTime<Utc>,
 }
 
-/// The subscriptions that have been due longest, at most `limit` of them.
+/// The subscriptions that have been due longest: those of one moment, at most `limit` of them.
 pub(crate) async fn list_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
     limit: i64,
 ) -> Result<Vec<Due>, Error> {
-    let sql = "select id, client_id, failures from billing.subscription \
+    let sql = "select id, client_id, failures, due_at as since from billing.subscription \
                where account_id = $1 and due_at is not null and due_at <= $2 order by due_at, id limit $3";
-    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(limit).fetch_all(connection).await?)
+    let mut due: Vec<Due> =
+        sqlx::query_as(sql).bind(account).bind(now).bind(limit).fetch_all(connection).await?;
+    let later = due.iter().position(|other| other.since > due[0].since);
+    due.truncate(later.unwrap_or(due.len()));
+    Ok(due)
 }
