@@ -10,92 +10,15 @@ use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
 
+use crate::operation::Answered;
+pub use crate::operation::{Answer, Error, Operation, variable};
 use crate::plan::Shapes;
-use crate::records::{self, Answered, Target};
+use crate::records;
 use crate::render::ResponsePlan;
 use crate::request::RequestPlan;
 
 /// The message that is the whole response body, without an envelope.
 pub const HTTP_BODY: &str = "admin.api.v1.HttpBody";
-
-/// Why the contract cannot be served.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rpc}: {problem}")]
-pub struct Error {
-    /// For example `admin.relations.v1.ClientService.GetClient`.
-    pub rpc: String,
-    /// What is wrong and what to change.
-    pub problem: String,
-}
-
-/// A public rpc: how a REST request becomes its message, and how its result becomes a REST response.
-#[derive(Debug)]
-pub struct Operation {
-    /// `admin.relations.v1.ClientService.GetClient`
-    pub name: String,
-    /// `/admin.relations.v1.ClientService/GetClient`
-    pub grpc_path: PathAndQuery,
-    /// The area that serves the rpc, from its package: `relations`.
-    pub peer: String,
-    pub method: Method,
-    /// `/v1/clients/{id}`, which is also the syntax of axum.
-    pub path: String,
-    pub policy: MethodPolicy,
-    pub request: RequestPlan,
-    pub response: Answer,
-    /// The header with the signature of the body. When set, the body is passed on byte for byte.
-    pub signature: Option<HeaderName>,
-    /// The path template of a new record without its id; see [`Operation::location_of`].
-    pub location: Option<String>,
-    /// What the response shows.
-    pub answered: Option<Answered>,
-    /// The record that the path names, if the operation changes something.
-    pub target: Option<Target>,
-}
-
-/// The form of an operation's response.
-#[derive(Debug)]
-pub enum Answer {
-    /// `{"data": …, "meta": …}`.
-    Envelope(ResponsePlan),
-    /// The unchanged `admin.api.v1.HttpBody` of the service: a page, a redirect.
-    HttpBody,
-    /// A stream of `admin.api.v1.HttpBody`: a file.
-    Stream,
-}
-
-impl Operation {
-    /// Whether the operation needs no key, because an unguessable token in its path or the signature of its body
-    /// replaces the key.
-    pub fn is_public(&self) -> bool {
-        self.policy.access() == Access::Public
-    }
-
-    pub fn envelope(&self) -> Option<&ResponsePlan> {
-        match &self.response {
-            Answer::Envelope(plan) => Some(plan),
-            Answer::HttpBody | Answer::Stream => None,
-        }
-    }
-
-    /// The header `Location` for a new record. `path` contains the raw values of the variables, as for
-    /// `RequestPlan::bind`.
-    pub fn location_of(&self, path: &[(&str, &str)], id: &str) -> Option<String> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if id.is_empty() || !id.bytes().all(plain) {
-            return None;
-        }
-        let mut location = String::new();
-        for segment in self.location.as_deref()?.split('/').skip(1) {
-            location.push('/');
-            location.push_str(match variable(segment) {
-                Some(name) => path.iter().find(|(variable, _)| *variable == name)?.1,
-                None => segment,
-            });
-        }
-        Some(location + "/" + id)
-    }
-}
 
 /// Every public rpc of the contract, in the order of the descriptor.
 pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
@@ -248,11 +171,6 @@ pub fn route(rule: &HttpRule) -> Result<(Method, String), String> {
         None => return Err("its rule has no path; add get, post, put, patch or delete".to_owned()),
     };
     Ok((method, path.clone()))
-}
-
-/// The name of the variable in a segment; `None` for literal text.
-pub fn variable(segment: &str) -> Option<&str> {
-    segment.strip_prefix('{')?.strip_suffix('}')
 }
 
 /// The variables of a path, each once, in order.

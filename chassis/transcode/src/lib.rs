@@ -9,6 +9,7 @@ pub mod contract;
 mod json;
 mod malformed;
 mod numbers;
+mod operation;
 mod plan;
 mod query;
 pub mod records;

@@ -5,45 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::Method;
-use prost_reflect::{DescriptorPool, Kind, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DescriptorPool, MessageDescriptor};
 
-use crate::contract::{Error, Operation, variable};
+use crate::operation::{Error, Operation, Target, variable};
 use crate::render::ResponsePlan;
-
-/// The record, or the records, that an operation answers with.
-#[derive(Clone, Debug)]
-pub struct Answered {
-    /// The full name of its message.
-    pub message: String,
-    /// What the record can be; empty if the message does not show a record whole.
-    pub kinds: Vec<String>,
-    pub is_list: bool,
-    /// See `MessagePolicy.volatile`.
-    pub is_volatile: bool,
-}
-
-impl Answered {
-    /// `None` if `data` of the response is not a message.
-    pub(crate) fn by(method: &MethodDescriptor) -> Option<Self> {
-        let data = method.output().get_field_by_name("data")?;
-        let Kind::Message(message) = data.kind() else { return None };
-        let policy = proto::policy::message(&message);
-        Some(Self {
-            message: message.full_name().to_owned(),
-            is_list: data.is_list(),
-            is_volatile: policy.volatile,
-            kinds: policy.kinds,
-        })
-    }
-}
-
-/// The record that a request with this path is about: what `If-Match` refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The variable of the path that holds its id.
-    pub variable: String,
-    pub kinds: Vec<String>,
-}
 
 /// For each operation that changes something, in order: the record that its path names, if the same service shows that
 /// record.
