@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use prost_build::{Method, Service, ServiceGenerator};
 
+use crate::names::snake;
+
 /// Clients and servers of all services.
 pub(crate) fn generator() -> Box<dyn ServiceGenerator> {
     let configure = tonic_prost_build::configure;
@@ -62,7 +64,7 @@ fn write_server(service: &Service, code: &mut String) -> std::fmt::Result {
                 }})),"
         )?;
     }
-    let module = snake_case(name);
+    let module = snake(name);
     let mut comments = String::new();
     service.comments.append_with_indent(1, &mut comments);
     write!(
@@ -130,16 +132,4 @@ pub mod {module}_server {{
 }}
 "
     )
-}
-
-/// As prost names modules: an underscore before each capital but the first.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for character in name.chars() {
-        if character.is_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.extend(character.to_lowercase());
-    }
-    snake
 }

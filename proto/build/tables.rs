@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
+use crate::names::snake;
 use crate::options::{enum_name, extension, flag, number, text, texts};
 
 pub(crate) fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
@@ -160,18 +161,6 @@ fn version(message: &MessageDescriptor) -> Option<Vec<u32>> {
     let meta = message.get_field_by_name("meta")?;
     let Kind::Message(of_meta) = meta.kind() else { return None };
     Some(vec![meta.number(), of_meta.get_field_by_name("version")?.number()])
-}
-
-/// `CustomField` is `custom_field`.
-fn snake(name: &str) -> String {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !text.is_empty() {
-            text.push('_');
-        }
-        text.push(letter.to_ascii_lowercase());
-    }
-    text
 }
 
 fn write_problems(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {

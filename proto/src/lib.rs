@@ -15,7 +15,7 @@ mod names;
 pub use check::Check;
 pub use fault::{At, Faults};
 pub use list::ListRequest;
-pub use names::value_name;
+pub use names::{snake, value_name};
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod generated {

@@ -5,15 +5,20 @@ use prost_types::FileDescriptorProto;
 
 /// The name of an enum value as integrators see it: `RELATION_TYPE_COMPANY` of `RelationType` is `company`.
 pub fn value_name(kind: &EnumDescriptor, value: &str) -> String {
-    let mut prefix = String::new();
-    for (index, letter) in kind.name().char_indices() {
-        if letter.is_uppercase() && index > 0 {
-            prefix.push('_');
-        }
-        prefix.push(letter.to_ascii_uppercase());
-    }
-    prefix.push('_');
+    let prefix = snake(kind.name()).to_ascii_uppercase() + "_";
     value.strip_prefix(&prefix).unwrap_or(value).to_ascii_lowercase()
+}
+
+/// `CustomField` is `custom_field`: how prost names modules, and the contract fields.
+pub fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }
 
 /// The comment above a declaration, without the space that follows each `//`.
