@@ -61,12 +61,13 @@ pub fn app(
     })
 }
 
-/// What the gateway serves. The descriptor is dropped: requests need only what is read from it here.
+/// What the gateway serves. The descriptor is not kept: requests need only what is read from it here.
 fn read_contract() -> Result<(Vec<Operation>, RecordKinds), contract::Error> {
-    let pool = proto::policy::contract();
-    let operations = contract::operations(&pool)?;
-    let records = RecordKinds::new(&pool, &operations)?;
-    Ok((operations, records))
+    proto::policy::read(|pool| {
+        let operations = contract::operations(pool)?;
+        let records = RecordKinds::new(pool, &operations)?;
+        Ok((operations, records))
+    })
 }
 
 /// Serves until a signal stops the process.

@@ -1,6 +1,7 @@
 //! Reads our options from the descriptor, and the table of problems.
 
 use std::sync::OnceLock;
+use std::{panic, thread};
 
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value,
@@ -11,15 +12,17 @@ use crate::google::api::HttpRule;
 pub use crate::names::comment;
 
 /// The descriptor of the whole contract, without its comments. Decoded on first use and kept: who needs it only once, at
-/// start, takes [`contract`] and drops it.
+/// start, takes [`read`].
 pub fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
-    POOL.get_or_init(contract)
+    POOL.get_or_init(|| decode(crate::REFLECTION))
 }
 
-/// The descriptor of the whole contract, without its comments, for the caller alone.
-pub fn contract() -> DescriptorPool {
-    decode(crate::REFLECTION)
+/// Decodes the descriptor of the whole contract, without its comments, for this call alone. On a thread of its own: it takes 5
+/// MB, which the allocator gives back to the system when the thread that has freed them ends, and else keeps for it.
+pub fn read<T: Send>(what: impl FnOnce(&DescriptorPool) -> T + Send) -> T {
+    let read = thread::scope(|scope| scope.spawn(|| what(&decode(crate::REFLECTION))).join());
+    read.unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
 /// The same with comments, which take more memory than all the rest: for documents, and dropped when they are made.

@@ -1,22 +1,22 @@
 //! Rpcs that a `call` step names: which exist, whether arguments fit, and the translation between JSON and the wire in
 //! both directions. Pure; the call itself is made in `run::worker`.
 
+use std::sync::{LazyLock, OnceLock};
+
 use bytes::Bytes;
 use chassis_rpc::token;
 use chassis_transcode::{RequestPlan, ResponsePlan};
 use http::uri::PathAndQuery;
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::DescriptorPool;
 use proto::Faults;
-use proto::api::Fault;
-use proto::policy::Rpc;
+use proto::policy::{RPCS, Rpc};
 use serde_json::{Map, Value};
 
-use crate::template::is_template;
+use super::arguments::Arguments;
 
 /// Packages whose rpcs flows cannot call: those that every service implements or that are not about an account, and this
 /// service's own, because no service calls itself.
 const EXCLUDED_PACKAGES: [&str; 7] = ["accounts", "api", "audit", "automation", "gateway", "log", "scans"];
-const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// An rpc that flows can call.
 pub(crate) struct Method {
@@ -24,43 +24,61 @@ pub(crate) struct Method {
     /// The service that implements it.
     pub peer: String,
     rpc: &'static Rpc,
-    input: MessageDescriptor,
+    arguments: Arguments,
     request: RequestPlan,
     response: ResponsePlan,
 }
 
+/// By the index of the rpc: what flows have named so far. The descriptor of the contract, which takes 4 MB, is read again
+/// for each and not kept.
+static METHODS: LazyLock<Vec<OnceLock<Result<Method, String>>>> =
+    LazyLock::new(|| RPCS.iter().map(|_| OnceLock::new()).collect());
+
 /// Finds an rpc by its name, such as `admin.work.v1.TaskService/CreateTask`; the error says what is wrong with the name.
-pub(crate) fn find(name: &str) -> Result<Method, String> {
+pub(crate) fn find(name: &str) -> Result<&'static Method, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let (service_name, method_name) = name
         .split_once('/')
         .ok_or("must name a service and a method, as in admin.work.v1.TaskService/CreateTask")?;
-    let service = proto::policy::pool()
-        .get_service_by_name(service_name)
-        .ok_or_else(|| format!("there is no service {service_name}"))?;
-    let method = service.methods().find(|method| method.name() == method_name).ok_or_else(|| {
-        let names: Vec<String> = service.methods().map(|method| method.name().to_owned()).collect();
-        format!("{service_name} has no method {method_name}; it has {}", names.join(", "))
-    })?;
-    let peer = service.package_name().split('.').nth(1).unwrap_or_default().to_owned();
-    if EXCLUDED_PACKAGES.contains(&peer.as_str()) {
-        return Err(format!("{service_name} is not for flows"));
+    let mut siblings = Vec::new();
+    for (index, rpc) in RPCS.iter().enumerate() {
+        match rpc.path.trim_start_matches('/').split_once('/') {
+            Some(path) if path == (service_name, method_name) => {
+                let method =
+                    METHODS[index].get_or_init(|| proto::policy::read(|contract| Method::of(rpc, contract)));
+                return method.as_ref().map_err(Clone::clone);
+            }
+            Some((service, method)) if service == service_name => siblings.push(method),
+            _ => {}
+        }
     }
-    if method.is_client_streaming() || method.is_server_streaming() {
-        return Err(format!("{name} streams, and a step makes one call with one answer"));
+    if siblings.is_empty() {
+        return Err(format!("there is no service {service_name}"));
     }
-    let rpc = proto::policy::RPCS.iter().find(|rpc| rpc.path.strip_prefix('/') == Some(name));
-    let rpc = rpc.ok_or_else(|| format!("{name} cannot be called"))?;
-    let path = format!("/{name}").parse().map_err(|_| format!("{name} cannot be a path"))?;
-    let refused = |why: String| format!("{name} cannot be called from a flow: {why}");
-    let input = method.input();
-    let request = RequestPlan::of_message(&input).map_err(|refusal| refused(refusal.to_string()))?;
-    let response =
-        ResponsePlan::of_message(&method.output()).map_err(|refusal| refused(refusal.to_string()))?;
-    Ok(Method { path, peer, rpc, input, request, response })
+    Err(format!("{service_name} has no method {method_name}; it has {}", siblings.join(", ")))
 }
 
 impl Method {
+    fn of(rpc: &'static Rpc, contract: &DescriptorPool) -> Result<Self, String> {
+        let name = rpc.path.trim_start_matches('/');
+        let (service_name, method_name) = name.split_once('/').unwrap_or_default();
+        let service = contract.get_service_by_name(service_name);
+        let method = service.and_then(|found| found.methods().find(|method| method.name() == method_name));
+        let method = method.ok_or_else(|| format!("{name} cannot be called"))?;
+        let peer = method.parent_service().package_name().split('.').nth(1).unwrap_or_default().to_owned();
+        if EXCLUDED_PACKAGES.contains(&peer.as_str()) {
+            return Err(format!("{service_name} is not for flows"));
+        }
+        if method.is_client_streaming() || method.is_server_streaming() {
+            return Err(format!("{name} streams, and a step makes one call with one answer"));
+        }
+        let refused = |why: &dyn std::fmt::Display| format!("{name} cannot be called from a flow: {why}");
+        let request = RequestPlan::of_message(&method.input()).map_err(|refusal| refused(&refusal))?;
+        let response = ResponsePlan::of_message(&method.output()).map_err(|refusal| refused(&refusal))?;
+        let arguments = Arguments::of(&method.input());
+        Ok(Self { path: PathAndQuery::from_static(rpc.path), peer, rpc, arguments, request, response })
+    }
+
     /// The scope that a call needs.
     pub(crate) fn scope(&self) -> String {
         token::needed_scope(self.rpc)
@@ -77,9 +95,7 @@ impl Method {
 
     /// Checks the arguments, as far as that is possible before the templates in them are rendered.
     pub(crate) fn check(&self, with: &Map<String, Value>, at: &str, faults: &mut Faults) {
-        let mut arguments = ArgumentCheck { templates: Vec::new(), faults };
-        arguments.message(&self.input, with, at, true);
-        let templates = arguments.templates;
+        let templates = self.arguments.check(with, at, faults);
         let text = Value::Object(with.clone()).to_string();
         let Ok(bound) = self.request.bind(&[], None, Some(text.as_bytes())) else { return };
         for entry in bound.faults.into_entries() {
@@ -117,77 +133,11 @@ impl Method {
     }
 }
 
-/// Checks arguments against a message: unknown names, and required fields that are missing.
-struct ArgumentCheck<'f> {
-    /// The pointers of values that are templates.
-    templates: Vec<String>,
-    faults: &'f mut Faults,
-}
-
-impl ArgumentCheck<'_> {
-    /// `is_whole` is off inside of the message of an update, which may have any part of the fields.
-    fn message(
-        &mut self,
-        message: &MessageDescriptor,
-        fields: &Map<String, Value>,
-        at: &str,
-        is_whole: bool,
-    ) {
-        let has_mask = message.fields().any(|field| is_mask(&field));
-        for (name, value) in fields {
-            let pointer = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-            match message.get_field_by_name(name) {
-                Some(field) if is_mask(&field) => {
-                    let detail =
-                        format!("{name} must be left out: it is filled with the fields that are there");
-                    self.faults.add_at(pointer, Fault::NotAllowed, detail);
-                }
-                Some(field) => self.value(&field, value, &pointer, is_whole && !has_mask),
-                None => {
-                    let names = message.fields().filter(|field| !is_mask(field));
-                    let names: Vec<String> = names.map(|field| field.name().to_owned()).collect();
-                    let detail =
-                        format!("{} has no field {name}; it has {}", message.name(), names.join(", "));
-                    self.faults.add_at(pointer, Fault::NotAllowed, detail);
-                }
-            }
-        }
-        for field in message.fields().filter(|field| is_whole && proto::policy::field(field).required) {
-            if matches!(fields.get(field.name()), None | Some(Value::Null)) {
-                let pointer = format!("{at}/{}", field.name());
-                self.faults.add_at(pointer, Fault::Required, format!("{} is required", field.name()));
-            }
-        }
-    }
-
-    fn value(&mut self, field: &FieldDescriptor, value: &Value, at: &str, is_whole: bool) {
-        match (value, field.kind()) {
-            (Value::String(text), _) if is_template(text) => self.templates.push(at.to_owned()),
-            (Value::Object(fields), Kind::Message(message))
-                if !message.full_name().starts_with("google.") =>
-            {
-                self.message(&message, fields, at, is_whole);
-            }
-            // A field of free JSON may have templates at any depth.
-            (Value::Object(_), Kind::String) => self.templates.push(at.to_owned()),
-            (Value::Array(items), _) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.value(field, item, &format!("{at}/{index}"), is_whole);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn is_mask(field: &FieldDescriptor) -> bool {
-    matches!(field.kind(), Kind::Message(message) if message.full_name() == FIELD_MASK)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use prost::Message;
+    use proto::api::Fault;
     use proto::relations::{GetClientResponse, Relation, UpdateClientRequest};
     use serde_json::json;
 

@@ -3,8 +3,10 @@
 //! `run`, which executes them.
 //!
 //! `model` is the published document, `kind` what its parts are to the code, `read` and `check` turn a text into a valid
-//! definition, `graph` orders the steps, `methods` and `schedule` are the rpcs and cron lines that a definition names.
+//! definition, `graph` orders the steps, `methods` and `schedule` are the rpcs and cron lines that a definition names, and
+//! `arguments` what the rpcs take.
 
+mod arguments;
 pub(crate) mod check;
 pub(crate) mod graph;
 mod kind;
@@ -30,7 +32,7 @@ pub(crate) struct FlowRef {
 }
 
 /// The content of a version of a flow, as it is stored.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct Version {
     /// The text of its author.
     pub source: String,

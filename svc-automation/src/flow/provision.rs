@@ -7,7 +7,8 @@ use proto::Faults;
 use super::operations::{self, Apply};
 use super::store;
 use crate::definition::check::{self, CheckContext};
-use crate::definition::{Definition, Kind, methods};
+use crate::definition::methods::{self, Method};
+use crate::definition::{Definition, Kind};
 use crate::error::Error;
 
 /// A flow that is provided.
@@ -60,7 +61,7 @@ fn needed_scopes(definition: &Definition) -> Vec<String> {
         Some(Kind::Call(call)) => methods::find(&call.method).ok(),
         _ => None,
     });
-    methods.map(|method| method.scope()).collect()
+    methods.map(Method::scope).collect()
 }
 
 #[cfg(test)]
