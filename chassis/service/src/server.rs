@@ -171,8 +171,8 @@ pub fn operators_port(settings: &Settings) -> Port {
     Port::new("operators", &settings.connections, &settings.stop, max, 16)
 }
 
-/// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can take more work), for operators only. `ready`
-/// returns the text of `/readyz`, or why the process is not ready.
+/// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can take more work), for operators only, and keeps
+/// the metrics small. `ready` returns the text of `/readyz`, or why the process is not ready.
 pub async fn serve_operators<F, R>(listener: TcpListener, port: Port, stop: watch::Receiver<Stage>, ready: F)
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
@@ -190,5 +190,8 @@ where
         .route("/readyz", get(readyz));
     // This port ignores the stop and ends with the process, so that operators can observe the whole stop.
     let (_running, never) = watch::channel(Stage::Running);
-    connections::serve(listener, app, port, never).await;
+    tokio::select! {
+        () = connections::serve(listener, app, port, never) => {}
+        never = telemetry::keep_up(telemetry::UPKEEP) => match never {},
+    }
 }

@@ -1,6 +1,8 @@
 //! Logs, metrics and traces. Logs go to stderr, metrics to the operators' port, traces to OTLP when configured.
 
+use std::convert::Infallible;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use chassis_rpc::trace;
 use clap::{Args, ValueEnum};
@@ -9,6 +11,7 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::time::MissedTickBehavior;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -40,6 +43,9 @@ pub struct TelemetrySettings {
 
 /// Upper bounds of the buckets of every duration, in seconds.
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// How often measured durations are moved into their buckets, and freed memory is given back.
+pub(crate) const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The exporter of traces; unset when no endpoint is configured.
 static TRACING: OnceLock<SdkTracerProvider> = OnceLock::new();
@@ -90,4 +96,25 @@ pub fn metrics() -> Option<&'static PrometheusHandle> {
     METRICS
         .get_or_init(|| PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?.install_recorder().ok())
         .as_ref()
+}
+
+/// The allocator keeps blocks of this size for nobody: they go back as soon as they are freed.
+const BLOCK: usize = 4 << 20;
+
+/// Keeps a process small, again and again.
+///
+/// Moves measured durations into their buckets: otherwise each takes 16 bytes until the metrics are read, and a process whose
+/// metrics nobody reads grows with every request. And frees a block, which nobody has touched: the allocator gives what was
+/// freed before (see `MIMALLOC_PURGE_DELAY`) back to the system only when such a block is freed, so that a process that rests
+/// after a burst would keep the memory of the burst.
+pub async fn keep_up(every: Duration) -> Infallible {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Some(metrics) = metrics() {
+            metrics.run_upkeep();
+        }
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(BLOCK)));
+    }
 }

@@ -1,5 +1,6 @@
 //! A service as a process.
 
+mod metrics;
 mod readiness;
 mod reflection;
 mod stop;

@@ -52,7 +52,7 @@ impl Served {
         let options = Flags::command().get_matches_from(flags.iter().chain(&own));
         let Flags { settings, own } = Flags::from_arg_matches(&options).unwrap();
         let clock = chassis_testing::clock();
-        let runtime = Runtime::new("bare", &settings, &own, options, clock.clone()).unwrap();
+        let runtime = Runtime::new("bare", &settings, &own, options, clock.clone(), None).unwrap();
         let (stop, stopped) = watch::channel(Stage::Running);
         tokio::spawn(async move {
             let parts = assembly::assemble(Arc::new(Bare), &runtime, stopped.clone());
