@@ -4,12 +4,11 @@ use deploy_tools::Result;
 
 use crate::baseline::Baseline;
 use crate::measure::{self, Outcome};
-use crate::operations::ACCOUNT;
 use crate::options::Rounds;
 use crate::pgbench::{self, Plan};
 use crate::process::{LOAD, Watched};
 use crate::report::{Figures, Row};
-use crate::requests::{Load, Target};
+use crate::requests::{ACCOUNT, Load, Target};
 
 /// What makes a row of a report.
 #[derive(Debug)]

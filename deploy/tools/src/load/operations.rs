@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::requests::Load;
 
-pub(crate) const ACCOUNT: &str = "account";
 pub(crate) const CLIENT: &str = "client";
 pub(crate) const INVOICE: &str = "invoice";
 pub(crate) const DEAL: &str = "deal";

@@ -7,6 +7,9 @@ use std::fs;
 /// `/proc` counts CPU time in these, 100 a second on every Linux we run on (`getconf CLK_TCK`).
 const TICK_MS: f64 = 10.0;
 
+/// How often a cluster is read whose backends end meanwhile, before its CPU time is unknown.
+const READINGS: usize = 10;
+
 /// The process of this name is the first one of the database cluster, whose processes count together.
 pub(crate) const POSTGRES: &str = "postgres";
 /// This program.
@@ -62,11 +65,20 @@ pub(crate) fn spent(before: &Cpu, after: &Cpu) -> Cpu {
     after.iter().filter_map(since).collect()
 }
 
-/// A backend that ends is added to the postmaster's own account of its children, so nothing gets lost.
+/// A backend that ends is added to the postmaster's own account of its children, so nothing gets lost. One that ends while
+/// this reads would be in neither, or in both: then it reads again.
 fn cluster_cpu(postmaster: u32) -> Option<f64> {
-    let own = Stat::of(postmaster)?;
-    let living: f64 = children_of(postmaster).into_iter().filter_map(Stat::of).map(|stat| stat.own_ms).sum();
-    Some(own.own_ms + own.reaped_ms + living)
+    let mut before = Stat::of(postmaster)?;
+    for _ in 0..READINGS {
+        let living: f64 =
+            children_of(postmaster).into_iter().filter_map(Stat::of).map(|stat| stat.own_ms).sum();
+        let after = Stat::of(postmaster)?;
+        if after.reaped_ms <= before.reaped_ms {
+            return Some(after.own_ms + after.reaped_ms + living);
+        }
+        before = after;
+    }
+    None
 }
 
 fn children_of(parent: u32) -> Vec<u32> {
@@ -148,5 +160,24 @@ mod tests {
         let reaped = Stat::of(me).unwrap().reaped_ms;
         assert!(reaped > 0.0, "the loop takes more than a tick");
         assert!(cluster_cpu(me).unwrap() >= before.max(reaped));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_ends_while_it_is_read_is_counted() {
+        let spin = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let children = std::thread::spawn(move || {
+            for _ in 0..50 {
+                std::process::Command::new("sh").args(["-c", spin]).status().unwrap();
+            }
+        });
+        let (mut last, mut readings) = (0.0, 0);
+        while !children.is_finished() {
+            let Some(now) = cluster_cpu(std::process::id()) else { continue };
+            assert!(now >= last, "{now} ms after {last} ms");
+            (last, readings) = (now, readings + 1);
+        }
+        children.join().unwrap();
+        assert!(readings > 1 && last > 0.0, "{readings} readings, the last one {last} ms");
     }
 }

@@ -6,7 +6,8 @@ use deploy_tools::Result;
 use deploy_tools::http::Request;
 use regex_lite::{Captures, Regex};
 
-use crate::operations::ACCOUNT;
+/// What [`Target`] calls the ids of accounts.
+pub(crate) const ACCOUNT: &str = "account";
 
 /// How many deals a connection moves in turn.
 const DEALS_OF_A_CONNECTION: usize = 50;
