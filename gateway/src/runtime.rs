@@ -1,6 +1,8 @@
 //! What all parts of the gateway share: database, clock, context tokens, TLS and the services that it calls. Depends on
 //! none of those parts, so that each of them can use it.
 
+use std::sync::LazyLock;
+
 use chassis_base::{Account, AccountId, Clock, Error};
 use chassis_data::Db;
 use chassis_rpc::Context;
@@ -19,7 +21,7 @@ use crate::settings::Settings;
 pub const NAME: &str = "gateway";
 
 /// The gateway's own tables.
-pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
 
 /// The actor of calls from the command line in the log.
 const LOCAL_ACTOR: &str = "command line";

@@ -20,7 +20,7 @@ mod template;
 mod text;
 mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_base::Environment;
 use chassis_data::Tx;
@@ -67,7 +67,7 @@ impl Service for Automation {
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!();
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 

@@ -27,7 +27,7 @@ mod settings_service;
 mod subscription;
 mod tax_rate;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_base::Environment;
 use chassis_data::log::snapshot::SharedRecords;
@@ -85,11 +85,11 @@ impl Service for Billing {
         use_fonts(runtime)?;
         let clients = Clients { outgoing: runtime.outgoing() };
         let processor = payment_processor(runtime, clients.clone(), mollie(runtime)?);
-        Ok(Self { db: runtime.db.clone(), shared: shared(runtime, clients), processor })
+        Ok(Self { db: runtime.db.clone(), shared: shared(runtime, clients)?, processor })
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 
@@ -225,11 +225,10 @@ fn payment_processor(runtime: &Runtime, clients: Clients, mollie: Option<Mollie>
 }
 
 /// What everything that deals with documents shares.
-fn shared(runtime: &Runtime, clients: Clients) -> Arc<Shared> {
+fn shared(runtime: &Runtime, clients: Clients) -> Result<Arc<Shared>, String> {
     let links = Links::new(&runtime.public_url);
-    let renderer =
-        PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone(), links.clone());
-    Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() })
+    let renderer = PdfRenderer::new(runtime.db.clone(), runtime.files()?, clients.clone(), links.clone());
+    Ok(Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() }))
 }
 
 /// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.

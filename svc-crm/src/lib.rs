@@ -10,7 +10,7 @@ mod records;
 mod setup;
 mod source;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
@@ -40,7 +40,7 @@ impl Service for Crm {
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 

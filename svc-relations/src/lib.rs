@@ -7,7 +7,7 @@ mod records;
 mod relation;
 mod relation_type;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_data::Db;
 use chassis_data::log::snapshot::SharedRecords;
@@ -33,7 +33,7 @@ impl Service for Relations {
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 

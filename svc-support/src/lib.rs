@@ -17,7 +17,7 @@ mod status;
 mod ticket;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::{Db, Tx};
@@ -75,8 +75,7 @@ impl Service for Support {
         let own = OwnDomain::new(&settings.mail_domain);
         let clients = Clients { outgoing: runtime.outgoing() };
         let memory = MailMemory::new(settings.mail_memory_bytes);
-        let intake =
-            Intake::new(runtime.db.clone(), runtime.files.clone(), own.clone(), clients.clone(), memory);
+        let intake = Intake::new(runtime.db.clone(), runtime.files()?, own.clone(), clients.clone(), memory);
         let intake = Arc::new(intake);
         let peers = runtime.peers.iter().map(|peer| peer.name().to_owned());
         let verifier = Verifier {
@@ -98,7 +97,7 @@ impl Service for Support {
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 

@@ -12,7 +12,7 @@ mod records;
 mod references;
 mod task;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chassis_data::Db;
 use chassis_data::log::snapshot::SharedRecords;
@@ -57,7 +57,7 @@ impl Service for Work {
     async fn new(runtime: &Runtime) -> Result<Self, String> {
         Ok(Self {
             db: runtime.db.clone(),
-            files: runtime.files.clone(),
+            files: runtime.files()?,
             links: DownloadLinks::new(runtime.tokens.clone(), &runtime.public_url),
             slots: Arc::new(Semaphore::new(MAX_FILES_IN_MEMORY)),
             references: runtime.references(),
@@ -66,7 +66,7 @@ impl Service for Work {
     }
 
     fn migrations() -> &'static Migrator {
-        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
         &MIGRATIONS
     }
 

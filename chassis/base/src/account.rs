@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 /// The id of one business; the first column of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct AccountId(Uuid);
 
 /// How many partitions the background work is divided into.
@@ -32,6 +31,42 @@ impl AccountId {
 impl std::fmt::Display for AccountId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// Stored as the UUID that it is.
+#[cfg(feature = "sqlx")]
+mod stored {
+    use sqlx::encode::IsNull;
+    use sqlx::error::BoxDynError;
+    use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef};
+    use sqlx::{Decode, Encode, Postgres, Type};
+    use uuid::Uuid;
+
+    use super::AccountId;
+
+    impl Type<Postgres> for AccountId {
+        fn type_info() -> PgTypeInfo {
+            Uuid::type_info()
+        }
+    }
+
+    impl PgHasArrayType for AccountId {
+        fn array_type_info() -> PgTypeInfo {
+            Uuid::array_type_info()
+        }
+    }
+
+    impl Encode<'_, Postgres> for AccountId {
+        fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+            self.0.encode_by_ref(buffer)
+        }
+    }
+
+    impl Decode<'_, Postgres> for AccountId {
+        fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+            Uuid::decode(value).map(Self)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chassis_base::{Account, AccountId, Error};
 use sqlx::PgConnection;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Row {
     account_id: AccountId,
     country: String,

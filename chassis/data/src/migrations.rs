@@ -5,6 +5,7 @@
 //! (`-- no-transaction`); an interrupted build leaves an invalid index, which is rebuilt.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use chassis_base::Error;
@@ -15,7 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use crate::connect::connect;
 
 /// The migrations of the tables that every service has.
-pub static CHASSIS: Migrator = sqlx::migrate!("./migrations");
+pub static CHASSIS: LazyLock<Migrator> = LazyLock::new(|| chassis_derive::migrations!("migrations"));
 
 /// The table in which sqlx records applied migrations.
 const APPLIED: &str = "_sqlx_migrations";

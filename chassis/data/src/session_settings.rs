@@ -21,7 +21,7 @@ const DROPPED_ADVICE: &str = "A pooler or proxy in front of PostgreSQL drops the
                        DATABASE_POOLER=true, and run deploy/k8s/roles.sql, which gives search path and limits to the roles.";
 
 /// The settings of a session.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub struct SessionSettings {
     search_path: String,
     /// In the order of [`LIMITS`].

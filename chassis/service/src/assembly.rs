@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use chassis_data::{Db, log, references};
 use chassis_work::worker::recovery_worker;
-use chassis_work::{Worker, files, idempotency, mail, relay, scan, snapshot};
+use chassis_work::{Files, Worker, files, idempotency, mail, relay, scan, snapshot};
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
+use crate::config::ServiceSettings;
 use crate::doctor::{self, Subject};
 use crate::provisioning;
 use crate::runtime::Runtime;
@@ -23,6 +24,11 @@ pub fn assemble<S: Service>(service: Arc<S>, runtime: &Runtime, stop: watch::Rec
         workers: workers(&service, runtime),
         besides: service.serve_besides(stop),
     }
+}
+
+/// Where a service keeps its files. Programs of the others are smaller without what opens a bucket.
+pub fn open_files<S: Service>(settings: &ServiceSettings) -> Result<Option<Files>, String> {
+    if S::KEEPS_FILES { Files::new(S::NAME, &settings.files).map(Some) } else { Ok(None) }
 }
 
 /// Ends streams that wait for changes of the log when the process begins to stop: they would hold it up.
@@ -46,9 +52,7 @@ pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder 
     if !scans.is_empty() {
         routes.add_service(scan::server(scans, db()));
     }
-    let subject =
-        Subject { migrations: S::migrations(), keeps_files: S::KEEPS_FILES, runtime: runtime.clone() };
-    routes.add_service(doctor::server(subject));
+    routes.add_service(doctor::server(Subject { migrations: S::migrations(), runtime: runtime.clone() }));
     service.routes(&mut routes);
     routes
 }
@@ -65,9 +69,7 @@ pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
     workers.push(mail::worker(runtime.mailer.clone(), service.attachments(), service.delivery_observer()));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
-    if S::KEEPS_FILES {
-        workers.push(files::worker(runtime.files.clone()));
-    }
+    workers.extend(runtime.files.clone().map(files::worker));
     let scans = service.scans();
     if !scans.is_empty() {
         workers.push(scan::worker(scans));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chassis_base::Clock;
 use chassis_base::error::chain;
 use chassis_data::{log, migrations};
-use chassis_work::dead_letters;
+use chassis_work::{Files, dead_letters};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
 use sqlx::migrate::Migrator;
@@ -58,6 +58,7 @@ struct Program {
     name: &'static str,
     about: &'static str,
     options: fn(clap::Command) -> clap::Command,
+    files: fn(&ServiceSettings) -> Result<Option<Files>, String>,
     migrations: fn() -> &'static Migrator,
     /// See [`Service::command`].
     command: for<'a> fn(&'a Runtime, &'a str, &'a ArgMatches) -> BoxFuture<'a, Result<(), String>>,
@@ -74,6 +75,7 @@ impl Program {
             name: S::NAME,
             about: S::ABOUT,
             options: S::options,
+            files: assembly::open_files::<S>,
             migrations: S::migrations,
             command: |runtime, name, arguments| S::command(runtime, name, arguments),
             new: |runtime| {
@@ -107,7 +109,7 @@ impl Program {
                 Command::CompactLog => compact_log(&cli.settings, self.name).await,
                 Command::Serve => self.serve(&cli.settings, &cli.own, options).await,
                 Command::DeadLetters { action } => {
-                    let runtime = Runtime::new(self.name, &cli.settings, &cli.own, options, Clock::system())?;
+                    let runtime = self.runtime(&cli.settings, &cli.own, options)?;
                     dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
                 }
             }
@@ -125,9 +127,18 @@ impl Program {
         run(self.name, &settings.clone(), async move {
             let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
             let (name, arguments) = (name.to_owned(), arguments.clone());
-            let runtime = Runtime::new(self.name, &settings, &own, options, Clock::system())?;
+            let runtime = self.runtime(&settings, &own, options)?;
             (self.command)(&runtime, &name, &arguments).await
         })
+    }
+
+    fn runtime(
+        self,
+        settings: &Settings,
+        own: &ServiceSettings,
+        options: ArgMatches,
+    ) -> Result<Runtime, String> {
+        Runtime::new(self.name, settings, own, options, Clock::system(), (self.files)(own)?)
     }
 
     async fn serve(
@@ -138,7 +149,7 @@ impl Program {
     ) -> Result<(), String> {
         settings.check()?;
         connections::raise_file_limit();
-        let runtime = Runtime::new(self.name, settings, own, options, Clock::system())?;
+        let runtime = self.runtime(settings, own, options)?;
         let assemble = (self.new)(&runtime).await?;
         runtime.db.check().await?;
         let stop = stage::stop_signal()?;

@@ -30,7 +30,8 @@ pub struct Runtime {
     pub mailer: Mailer,
     /// The public address of the gateway.
     pub public_url: String,
-    pub files: Files,
+    /// `None` for a service that keeps no files.
+    pub files: Option<Files>,
     pub environment: Environment,
     /// The command line as a whole, for the settings of [`Service::options`](crate::Service::options).
     pub options: Arc<ArgMatches>,
@@ -44,6 +45,7 @@ impl Runtime {
         own: &ServiceSettings,
         options: ArgMatches,
         clock: Clock,
+        files: Option<Files>,
     ) -> Result<Self, String> {
         let db = Db::open(
             settings.database.address(),
@@ -60,7 +62,6 @@ impl Runtime {
         let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &tls)?;
         let (tokens, mailer) =
             (Tokens::new(&settings.context_secret).of(name), Mailer::new(&own.mail, settings.environment)?);
-        let files = Files::new(name, &own.files)?;
         let public_url = own.public_url.clone();
         let options = Arc::new(options);
         Ok(Self {
@@ -77,6 +78,13 @@ impl Runtime {
             environment: settings.environment,
             options,
         })
+    }
+
+    /// The files of a service with [`Service::KEEPS_FILES`](crate::Service::KEEPS_FILES).
+    pub fn files(&self) -> Result<Files, String> {
+        self.files
+            .clone()
+            .ok_or_else(|| format!("{} does not say that it keeps files (KEEPS_FILES)", self.name))
     }
 
     /// Builds calls to other services.

@@ -90,7 +90,8 @@ async fn launch<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -
     let base = base.chain(environment(flags).iter().chain(flags).copied());
     let options = S::options(Both::command()).get_matches_from(base);
     let both = Both::from_arg_matches(&options).expect("usable settings");
-    let runtime = Runtime::new(S::NAME, &both.settings, &both.own, options, clock.clone());
+    let files = assembly::open_files::<S>(&both.own).expect("usable settings");
+    let runtime = Runtime::new(S::NAME, &both.settings, &both.own, options, clock.clone(), files);
     let runtime = runtime.expect("usable settings");
     let service = Arc::new(S::new(&runtime).await.expect("usable settings"));
     let routes = assembly::routes(&service, &runtime);

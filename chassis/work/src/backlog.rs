@@ -23,7 +23,7 @@ struct Backlog {
 }
 
 /// The backlog of one queue.
-#[derive(Default, sqlx::FromRow)]
+#[derive(Default, chassis_derive::FromRow)]
 struct Queue {
     /// The age of the oldest entry.
     age_seconds: Option<f64>,
@@ -31,7 +31,7 @@ struct Queue {
     dead: i64,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct EventQueue {
     listener: String,
     #[sqlx(flatten)]

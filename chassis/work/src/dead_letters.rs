@@ -23,7 +23,7 @@ pub enum Action {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, chassis_derive::FromRow)]
 pub struct DeadLetter {
     /// `event` or `mail`.
     pub kind: String,

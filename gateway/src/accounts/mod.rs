@@ -17,7 +17,7 @@ pub use provision::Unprovisioned;
 pub use rpc::{Accounts, Created};
 
 /// An account as it is stored.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug, chassis_derive::FromRow)]
 pub struct Record {
     pub account_id: AccountId,
     pub name: String,

@@ -14,7 +14,7 @@ use proto::accounts::Credential;
 pub use rpc::Credentials;
 
 /// A credential as it is stored for one of its accounts.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
     pub account_id: AccountId,
     pub public_id: String,

@@ -24,7 +24,7 @@ pub use format::{NewKey, PresentedKey, public_id_of};
 pub use token_cache::{TokenCache, TokenHolder};
 
 /// A key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
     pub account_id: AccountId,
     pub public_id: String,
@@ -37,7 +37,7 @@ pub struct Record {
 }
 
 /// A key with what authentication needs of its secret and of its account.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct KeyWithAccount {
     #[sqlx(flatten)]
     pub key: Record,

@@ -30,7 +30,7 @@ impl ScopeTable {
 }
 
 /// A key or a credential whose scopes were not sent to automation yet.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct UnsyncedScopes {
     pub public_id: String,
     pub scopes: Vec<String>,

@@ -41,7 +41,7 @@ pub(crate) struct Limits {
 }
 
 /// A work item that is due.
-#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, chassis_derive::FromRow)]
 pub(crate) struct Item {
     pub id: Uuid,
     pub group_id: Uuid,

@@ -12,6 +12,7 @@ use chassis_data::list::Values;
 use chassis_rpc::token::Identity;
 use proto::api::Access;
 use proto::policy::RPCS;
+use proto::snake;
 
 use super::Event;
 use super::rules::BUILT_IN;
@@ -77,22 +78,10 @@ fn scopes_of_types() -> &'static HashMap<String, &'static str> {
     SCOPES.get_or_init(|| {
         let gets = RPCS.iter().filter(|rpc| rpc.access == Access::Key).filter_map(|rpc| {
             let (_, name) = rpc.path.rsplit_once("/Get")?;
-            Some((snake_case(name), rpc.scope))
+            Some((snake(name), rpc.scope))
         });
         gets.collect()
     })
-}
-
-/// `TicketMessage` to `ticket_message`.
-fn snake_case(name: &str) -> String {
-    let mut text = String::with_capacity(name.len() + 2);
-    for letter in name.chars() {
-        if letter.is_uppercase() && !text.is_empty() {
-            text.push('_');
-        }
-        text.push(letter.to_ascii_lowercase());
-    }
-    text
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
 }
 
 /// The columns that decide who may read an event.
-#[derive(FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct AccessRow {
     #[sqlx(rename = "type")]
     kind: String,

@@ -201,7 +201,7 @@ impl Delivery {
 }
 
 /// The secrets of the account's own requests, those of `http` steps.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct SigningSecrets {
     pub secret: Vec<u8>,
     pub old_secret: Option<Vec<u8>>,

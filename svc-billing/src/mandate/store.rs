@@ -137,7 +137,7 @@ pub(crate) async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Ut
 }
 
 /// A client whose mandate is to be fetched.
-#[derive(Debug, FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 pub(crate) struct DueMandate {
     pub client_id: Uuid,
     pub customer_id: String,

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use crate::error::Error;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Row {
     code: String,
     days: i32,

@@ -10,7 +10,7 @@ use super::{Rate, Record, context_from_name, context_name, type_from_name, type_
 use crate::error::Error;
 use chassis_base::stored::decode;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Row {
     context: String,
     code: String,

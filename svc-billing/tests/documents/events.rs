@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::support::{User, World, id, path, priced};
 
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 struct Stored {
     r#type: String,
     entity_type: String,

@@ -10,7 +10,7 @@ use super::{Phase, Pipeline};
 use crate::error::Error;
 
 /// A phase with its pipeline.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct PhaseRow {
     pipeline_id: Uuid,
     pipeline_name: String,

@@ -15,7 +15,7 @@ use crate::ordering::Entry;
 const MAX_SOURCES: usize = 200;
 
 /// A source as it is stored. Its name is its key.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
     pub name: String,
     /// From 1, without gaps.

@@ -9,7 +9,7 @@ use proto::relations::ClientLink;
 use uuid::Uuid;
 
 /// A link as it is stored.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub struct Record {
     pub company_id: Uuid,
     pub client_id: Uuid,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Caller, World, company};
 
-#[derive(Debug, PartialEq, sqlx::FromRow)]
+#[derive(Debug, PartialEq, chassis_derive::FromRow)]
 struct Stored {
     r#type: String,
     entity_type: String,

@@ -24,7 +24,7 @@ use crate::error::Error;
 const NOT_FOUND: Error = Error::NotFound("email domain");
 
 /// A domain as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
     pub version: i64,
     /// Subdomain and domain: the part of an address after the `@`.

@@ -146,7 +146,7 @@ pub(crate) async fn find_latest_author(
 }
 
 /// A message that is stored, and its ticket.
-#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, chassis_derive::FromRow)]
 pub(crate) struct MessageRef {
     pub ticket_id: Uuid,
     pub id: Uuid,

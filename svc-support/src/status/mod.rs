@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub(crate) const BUILT_IN: [&str; 5] = [rules::NEW, rules::OPEN, rules::WAITING, "solved", rules::CLOSED];
 
 /// A status as it is stored. Tickets refer to it by its name, which never changes.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
     pub id: Uuid,
     pub version: i64,

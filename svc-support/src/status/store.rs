@@ -96,7 +96,7 @@ pub(crate) async fn update(
 }
 
 /// The name of a status, and whether a ticket has it.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug, chassis_derive::FromRow)]
 pub(crate) struct Usage {
     pub name: String,
     pub in_use: bool,

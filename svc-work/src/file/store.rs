@@ -129,7 +129,7 @@ pub(super) async fn delete(
 }
 
 /// A deleted file whose bytes were not removed yet.
-#[derive(FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct PendingRemoval {
     pub id: Uuid,
     pub key: String,

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::support::{User, id};
 use crate::world::World;
 
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 struct EventRow {
     r#type: String,
     entity_type: String,

@@ -110,7 +110,7 @@ async fn bytes_that_were_never_listed_are_removed_after_a_day() {
     let world = World::start().await;
     let user = world.user().await;
     let runtime = &world.work.runtime;
-    let (db, files) = (&runtime.db, &runtime.files);
+    let (db, files) = (&runtime.db, runtime.files().unwrap());
     let listed = user.upload("listed", "", b"x").await;
     let keys: Vec<Key> = (0..3).map(|_| Key::new(user.account.id, "uploads", world.clock.id())).collect();
     files.expect(db, &user.account, &keys).await.unwrap();

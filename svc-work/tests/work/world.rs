@@ -88,7 +88,7 @@ impl WorldBuilder {
     }
 
     async fn build(self) -> World {
-        let mut schemas = vec![(gateway::NAME, &gateway::MIGRATIONS), ("work", Work::migrations())];
+        let mut schemas = vec![(gateway::NAME, &*gateway::MIGRATIONS), ("work", Work::migrations())];
         schemas.extend(self.relations.then(|| ("relations", Relations::migrations())));
         schemas.extend(self.crm.then(|| ("crm", Crm::migrations())));
         schemas.extend(self.billing.then(|| ("billing", Billing::migrations())));

@@ -28,7 +28,7 @@ pub struct Audit {
     db: Db,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Entry {
     id: Uuid,
     at: DateTime<Utc>,

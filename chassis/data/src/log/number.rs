@@ -20,7 +20,7 @@ use crate::rows::{Column, Rows, bind, source};
 /// How many entries are numbered at once.
 const BATCH: usize = 500;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Entry {
     id: Uuid,
     at: DateTime<Utc>,
@@ -80,7 +80,7 @@ async fn number_batch(
 /// The end of the feed and the oldest pending entries. A probe for each, whatever Postgres knows about the size of the
 /// tables: `pending` is empty at one moment and full at the next.
 async fn read(connection: &mut PgConnection, account: AccountId) -> Result<(Head, Vec<Entry>), Error> {
-    #[derive(sqlx::FromRow)]
+    #[derive(chassis_derive::FromRow)]
     struct Row {
         position: Option<i64>,
         hash: Option<Vec<u8>>,

@@ -25,7 +25,7 @@ pub(super) struct Page {
     pub more: bool,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct Entry {
     pub position: i64,
     pub at: DateTime<Utc>,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 }
 
 /// The end of the log.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct Head {
     pub position: i64,
     pub hash: Vec<u8>,

@@ -19,7 +19,7 @@ pub(super) struct Verified {
     pub fault: Option<(i64, &'static str)>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Row {
     position: i64,
     hash: Vec<u8>,
@@ -28,7 +28,7 @@ struct Row {
 }
 
 /// The entry of a position; all are `None` if it is gone.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Entry {
     kind: Option<String>,
     record_id: Option<String>,

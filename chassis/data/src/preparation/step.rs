@@ -29,7 +29,7 @@ pub(super) struct Done {
 const NOTHING: Done = Done { has_changed: false, is_last: true };
 
 /// A place in the order of a list.
-#[derive(Clone, Copy, Debug, FromRow)]
+#[derive(Clone, Copy, Debug, chassis_derive::FromRow)]
 struct Place {
     created_at: DateTime<Utc>,
     id: Uuid,

@@ -11,7 +11,7 @@ use super::tx::Tx;
 /// How many changes and events are named. They travel in a header.
 const MAX_NAMED: usize = 100;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Entry {
     kind: String,
     record_id: String,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// More than a list sorts when its bounds leave only a few.
 const ENTRIES: i64 = 6_000;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Thing {
     id: Uuid,
 }

@@ -11,6 +11,7 @@ mod outage;
 mod pool;
 mod pooler;
 mod references;
+mod rows;
 mod segments;
 mod sequence;
 mod write;

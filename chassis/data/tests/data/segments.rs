@@ -12,7 +12,7 @@ use chassis_data::{Db, Listing, Tx};
 use chassis_testing::bare::{database, open, write};
 use chassis_testing::{TestDatabase, eventually};
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::{AssertSqlSafe, Connection, FromRow};
+use sqlx::{AssertSqlSafe, Connection};
 use uuid::Uuid;
 
 const LIST: &str = "thing";
@@ -20,7 +20,7 @@ const STATUS: &str = "status";
 /// Enough for several segments, and for one of the next level.
 const ENTRIES: usize = 40_000;
 
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, chassis_derive::FromRow)]
 struct Thing {
     id: Uuid,
     created_at: DateTime<Utc>,

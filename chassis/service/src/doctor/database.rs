@@ -68,7 +68,7 @@ async fn inspect(
     Ok(findings)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Facts {
     version: String,
     number: i32,
@@ -145,7 +145,7 @@ async fn extensions(connection: &mut PgConnection) -> Result<Finding, sqlx::Erro
     })
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Role {
     name: String,
     superuser: bool,
@@ -193,7 +193,7 @@ async fn role(connection: &mut PgConnection, schema: &str) -> Result<Finding, sq
     })
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Applied {
     version: i64,
     success: bool,

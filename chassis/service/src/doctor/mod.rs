@@ -26,7 +26,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The service that is examined.
 pub(crate) struct Subject {
     pub migrations: &'static Migrator,
-    pub keeps_files: bool,
     pub runtime: Runtime,
 }
 
@@ -40,11 +39,11 @@ pub(crate) struct Doctor(Subject);
 impl DoctorService for Doctor {
     async fn examine(&self, request: Request<ExamineRequest>) -> Result<Response<ExamineResponse>, Status> {
         Context::take(request)?;
-        let Subject { migrations, keeps_files, runtime } = &self.0;
+        let Subject { migrations, runtime } = &self.0;
         let program = format!("svc-{}", runtime.name);
         let (database, storage, mail, peers) = tokio::join!(
             examine_database(&runtime.db, &program, runtime.name, migrations),
-            surroundings::storage(keeps_files.then_some(&runtime.files), &runtime.clock),
+            surroundings::storage(runtime.files.as_ref(), &runtime.clock),
             surroundings::mail(&runtime.mailer),
             surroundings::peers(runtime),
         );

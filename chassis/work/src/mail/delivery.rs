@@ -47,7 +47,7 @@ struct Delivery {
     observer: Option<Arc<dyn DeliveryObserver>>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Queued {
     id: Uuid,
     sender: String,

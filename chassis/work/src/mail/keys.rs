@@ -21,7 +21,7 @@ use super::dkim::Signer;
 /// How many keys are listed.
 const MAX_LISTED: i64 = 1000;
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct Key {
     pub domain: String,
     pub selector: String,

@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use chassis_base::stored::decode;
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo, PgValueRef};
 use sqlx::types::Json;
+use sqlx::{Decode, Encode, PgConnection, Postgres, Type};
 use uuid::Uuid;
 
 /// How many mails are listed.
 const MAX_LISTED: i64 = 100;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
+/// Stored as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Delivery is not finished for all recipients.
     Queued,
@@ -22,7 +26,39 @@ pub enum Status {
     Dead,
 }
 
-#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sent => "sent",
+            Self::Dead => "dead",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Queued, Self::Sent, Self::Dead].into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl Type<Postgres> for Status {
+    fn type_info() -> PgTypeInfo {
+        str::type_info()
+    }
+}
+
+impl Encode<'_, Postgres> for Status {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        self.name().encode(buffer)
+    }
+}
+
+impl Decode<'_, Postgres> for Status {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        Ok(decode("mail.status", <&str>::decode(value)?, Self::from_name)?)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, chassis_derive::FromRow)]
 pub struct Outcome {
     pub id: Uuid,
     pub status: Status,
@@ -78,3 +114,16 @@ pub async fn statuses(
 
 /// The type of the `refused` column.
 pub(super) type Refused = Json<BTreeMap<String, String>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stored_name_is_read_as_it_was_written_and_no_other() {
+        for status in [Status::Queued, Status::Sent, Status::Dead] {
+            assert_eq!(Status::from_name(status.name()), Some(status));
+        }
+        assert_eq!((Status::from_name("Sent"), Status::from_name("")), (None, None));
+    }
+}

@@ -20,7 +20,7 @@ const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(1);
 const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(10);
 
 /// An event that the listener does not have yet.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug, chassis_derive::FromRow)]
 pub(super) struct Undelivered {
     /// 0 in events of the release before.
     pub position: i64,
@@ -81,7 +81,7 @@ pub(super) struct Fresh {
     pub is_last: bool,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Row {
     has_old: bool,
     has_exceptions: bool,

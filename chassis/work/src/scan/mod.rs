@@ -56,7 +56,7 @@ impl Threshold {
 }
 
 /// Why an event is emitted. Each pair causes one event.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, sqlx::FromRow)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, chassis_derive::FromRow)]
 pub struct Cause {
     /// What the event is about.
     pub entity_id: Uuid,

@@ -35,7 +35,7 @@ impl Partitions {
 }
 
 /// What another process holds, or that a process is there: then without a partition.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct Seen {
     pub worker: String,
     pub owner: Uuid,

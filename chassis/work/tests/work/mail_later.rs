@@ -45,13 +45,14 @@ impl AttachmentSource for FromFiles {
 impl Service for Attaching {
     const NAME: &'static str = Bare::NAME;
     const ABOUT: &'static str = "For tests";
+    const KEEPS_FILES: bool = true;
 
     fn migrations() -> &'static Migrator {
         Bare::migrations()
     }
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
-        Ok(Self { files: runtime.files.clone() })
+        Ok(Self { files: runtime.files()? })
     }
 
     fn routes(self: &Arc<Self>, _: &mut RoutesBuilder) {}
@@ -104,7 +105,7 @@ async fn an_attachment_that_was_only_named_arrives() {
     let setting = Setting::of::<Attaching>().await;
     let (account, id) = (chassis_testing::account(), Uuid::new_v4());
     let key = files::Key::new(account.id, "attached", id);
-    setting.service.runtime.files.put(&key, "made at delivery").await.unwrap();
+    setting.service.runtime.files().unwrap().put(&key, "made at delivery").await.unwrap();
     // The first attempt fails after the attachment was loaded; the second composes the same mail again.
     setting.server.refuse_next(&["451 later"]);
     setting.queue(&account, &naming(format!("file:{id}"))).await;

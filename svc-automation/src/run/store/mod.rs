@@ -245,7 +245,7 @@ pub(super) async fn account_name(connection: &mut PgConnection, account: Account
 }
 
 /// A run that was deleted.
-#[derive(FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(super) struct Purged {
     pub id: Uuid,
     pub created_at: DateTime<Utc>,

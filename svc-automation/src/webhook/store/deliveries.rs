@@ -194,7 +194,7 @@ pub(in crate::webhook) async fn postpone(
     Ok(())
 }
 
-#[derive(FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Backoff {
     id: Uuid,
     retry_at: DateTime<Utc>,

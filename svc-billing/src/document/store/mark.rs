@@ -47,7 +47,7 @@ pub(crate) async fn touch(
 }
 
 /// What a view changed of a quote, besides the day.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct Viewed {
     pub version: i64,
     pub time_events: i64,
@@ -179,7 +179,7 @@ pub(crate) async fn insert_history(
 }
 
 /// An entry of a document's history, by its ids.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct HistoryKey {
     pub document_id: Uuid,
     pub id: Uuid,

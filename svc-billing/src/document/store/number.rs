@@ -34,7 +34,7 @@ macro_rules! written {
 }
 
 /// The next value of a counter.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct NextNumber {
     pub value: i64,
     /// Whether a document has the number that is made from it: a caller has chosen it.

@@ -3,13 +3,13 @@
 use chassis_base::AccountId;
 use chrono::NaiveDate;
 use rust_decimal::Decimal;
-use sqlx::{FromRow, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::error::Error;
 
 /// A payment that was received.
-#[derive(Clone, Copy, Debug, FromRow)]
+#[derive(Clone, Copy, Debug, chassis_derive::FromRow)]
 pub(crate) struct ReceivedPayment {
     pub document_id: Uuid,
     pub date: NaiveDate,

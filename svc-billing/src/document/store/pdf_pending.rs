@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::error::Error;
 
 /// A document whose PDF is due.
-#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, chassis_derive::FromRow)]
 pub(crate) struct PendingPdf {
     pub document_id: Uuid,
     pub failures: i32,

@@ -207,7 +207,7 @@ pub(crate) async fn list_by_ids(
 }
 
 /// What is known of a document before a change begins.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct DraftState {
     pub is_final: bool,
     pub client_id: Option<Uuid>,
@@ -261,7 +261,7 @@ pub(crate) async fn find_parties(
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Parties>, Error> {
-    #[derive(sqlx::FromRow)]
+    #[derive(chassis_derive::FromRow)]
     struct Stored {
         seller: Option<Json<Seller>>,
         buyer: Option<Json<Party>>,

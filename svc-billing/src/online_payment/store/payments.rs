@@ -190,7 +190,7 @@ pub(crate) async fn find_of_client(
 }
 
 /// A payment whose cancellation was requested.
-#[derive(Debug, FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 pub(crate) struct Closed {
     pub id: Uuid,
     pub provider: String,

@@ -141,7 +141,7 @@ pub(crate) async fn exists(
 }
 
 /// A subscription that is due.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 pub(crate) struct Due {
     pub id: Uuid,
     pub client_id: Option<Uuid>,

@@ -180,7 +180,7 @@ async fn log_differing(
 }
 
 /// The last change of a record in the log.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Latest {
     record_id: String,
     version: i64,
@@ -225,7 +225,7 @@ async fn latest(
 }
 
 /// A record in the log, after its last change.
-#[derive(sqlx::FromRow)]
+#[derive(chassis_derive::FromRow)]
 struct Known {
     record_id: String,
     kind: String,

@@ -2,7 +2,6 @@
 
 use chassis_base::Error;
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::log::compact::first_id;
@@ -13,7 +12,7 @@ const LONGEST_WRITE: TimeDelta = TimeDelta::minutes(5);
 /// How long a pass holds, while programs of the release before go on writing.
 const REPEAT_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
-#[derive(Debug, FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 pub(super) struct Place {
     /// The kind of records that is compared; [`REMOVED`](super::pass::REMOVED) at the end, and `None` when no pass is under
     /// way.

@@ -145,7 +145,7 @@ fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     })
 }
 
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, chassis_derive::FromRow)]
 pub(super) struct Plan {
     pub next_at: DateTime<Utc>,
     pub quiet_until: Option<DateTime<Utc>>,
