@@ -8,6 +8,8 @@ use prost_reflect::DescriptorPool;
 
 #[path = "build/checks.rs"]
 mod checks;
+#[path = "build/clients.rs"]
+mod clients;
 #[path = "build/lists.rs"]
 mod lists;
 #[expect(unreachable_pub, reason = "the library exports what this file declares")]
@@ -15,8 +17,8 @@ mod lists;
 mod names;
 #[path = "build/options.rs"]
 mod options;
-#[path = "build/servers.rs"]
-mod servers;
+#[path = "build/services.rs"]
+mod services;
 #[path = "build/tables.rs"]
 mod tables;
 
@@ -39,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What the log keeps says which message it is.
     config.enable_type_names().bytes(["."]).include_file("tree.rs");
     if env::var_os("CARGO_FEATURE_GRPC").is_some() {
-        config.service_generator(servers::generator());
+        config.service_generator(services::generator());
     }
     config.compile_fds(compiler.file_descriptor_set())?;
 

@@ -1,5 +1,5 @@
 //! The machinery of plain rpcs, one request and one answer: compiled once for all of them, because it sees encoded messages
-//! only. A generated server chooses the handler by the path and translates its messages.
+//! only. A generated server chooses the handler by the path and translates its messages; a generated client translates its own.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -8,9 +8,12 @@ use std::pin::Pin;
 use bytes::{Buf, BufMut, Bytes};
 use prost::Message;
 use tonic::body::Body;
+use tonic::client;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::server::{Grpc, UnaryService};
+use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -44,6 +47,31 @@ pub fn decode<M: Message + Default>(request: Request<Bytes>) -> Result<Request<M
 /// The encoded answer.
 pub fn encode<M: Message>(response: Response<M>) -> Result<Response<Bytes>, Status> {
     Ok(response.map(|message| message.encode_to_vec().into()))
+}
+
+/// Calls an rpc and translates its messages. An answer of more than 4 MB is refused.
+pub async fn send<I: Message, O: Message + Default>(
+    channel: &Channel,
+    path: &'static str,
+    request: Request<I>,
+) -> Result<Response<O>, Status> {
+    let request = request.map(|message| message.encode_to_vec().into());
+    let (metadata, encoded, extensions) = send_encoded(channel.clone(), path, request).await?.into_parts();
+    let message = O::decode(encoded).map_err(|error| Status::internal(error.to_string()))?;
+    Ok(Response::from_parts(metadata, message, extensions))
+}
+
+fn send_encoded(
+    channel: Channel,
+    path: &'static str,
+    request: Request<Bytes>,
+) -> BoxFuture<Result<Response<Bytes>, Status>> {
+    Box::pin(async move {
+        let mut grpc = client::Grpc::new(channel);
+        let not_ready = |error| Status::unknown(format!("the channel is not ready: {error}"));
+        grpc.ready().await.map_err(not_ready)?;
+        grpc.unary(request, PathAndQuery::from_static(path), AsBytes).await
+    })
 }
 
 /// Tonic calls a handler once for each request.

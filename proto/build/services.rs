@@ -1,46 +1,40 @@
-//! Writes the services: clients and streams as tonic does, and servers of plain rpcs so that they share one copy of tonic's
-//! machinery (`src/unary.rs`). Tonic's own servers contain it once for every rpc, some 5,000 lines of LLVM's code each,
-//! which was a third of what the compiler had to do for a service.
+//! Writes the services. Clients and servers of plain rpcs share one copy of tonic's machinery (`src/unary.rs`); services
+//! with a stream are as tonic writes them. Tonic's own servers contain it once for every rpc, some 5,000 lines of LLVM's code
+//! each, which was a third of what the compiler had to do for a service.
 
 use std::fmt::Write;
 
 use prost_build::{Method, Service, ServiceGenerator};
 
+use crate::clients::write_client;
 use crate::names::snake;
 
 /// Clients and servers of all services.
 pub(crate) fn generator() -> Box<dyn ServiceGenerator> {
-    let configure = tonic_prost_build::configure;
-    Box::new(Services {
-        whole: configure().service_generator(),
-        clients: configure().build_server(false).service_generator(),
-    })
+    Box::new(Services { of_tonic: tonic_prost_build::configure().service_generator() })
 }
 
 struct Services {
-    /// Tonic's own clients and servers, for services with a stream.
-    whole: Box<dyn ServiceGenerator>,
-    clients: Box<dyn ServiceGenerator>,
+    /// For services with a stream.
+    of_tonic: Box<dyn ServiceGenerator>,
 }
 
 impl ServiceGenerator for Services {
     fn generate(&mut self, service: Service, code: &mut String) {
         if service.methods.iter().any(|method| method.client_streaming || method.server_streaming) {
-            return self.whole.generate(service, code);
+            return self.of_tonic.generate(service, code);
         }
         // Writing to a String cannot fail.
         let _ = write_server(&service, code);
-        self.clients.generate(service, code);
+        let _ = write_client(&service, code);
     }
 
     fn finalize(&mut self, code: &mut String) {
-        self.whole.finalize(code);
-        self.clients.finalize(code);
+        self.of_tonic.finalize(code);
     }
 
     fn finalize_package(&mut self, package: &str, code: &mut String) {
-        self.whole.finalize_package(package, code);
-        self.clients.finalize_package(package, code);
+        self.of_tonic.finalize_package(package, code);
     }
 }
 
