@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use chassis_base::{Account, AccountId, Clock, Error};
+use chassis_base::{Account, AccountId, Clock, Error, Timezone};
 use chassis_data::Db;
 use chassis_rpc::Context;
 use chassis_rpc::peer::Peers;
@@ -77,7 +77,7 @@ impl Runtime {
 pub fn no_account() -> Account {
     Account {
         id: AccountId::trust(Uuid::nil()),
-        timezone: chrono_tz::UTC,
+        timezone: Timezone::UTC,
         country: String::new(),
         currency: String::new(),
     }

@@ -1,7 +1,7 @@
 //! The account that a call or background work belongs to. Queries take an [`AccountId`], which comes only from a
 //! verified context token, a link or a lease, so that nobody writes a query without an account by accident.
 
-use chrono_tz::Tz;
+use crate::Timezone;
 use uuid::Uuid;
 
 /// The id of one business; the first column of every key.
@@ -75,7 +75,7 @@ mod stored {
 pub struct Account {
     pub id: AccountId,
     /// Decides which day is today.
-    pub timezone: Tz,
+    pub timezone: Timezone,
     /// ISO 3166 alpha-2; the default country of new records.
     pub country: String,
     /// ISO 4217.
@@ -86,7 +86,7 @@ impl Account {
     /// An account that is not provisioned in this service, with the settings of a new account.
     pub fn unknown(id: AccountId) -> Self {
         let (country, currency) = ("NL".to_owned(), "EUR".to_owned());
-        Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
+        Self { id, timezone: Timezone::AMSTERDAM, country, currency }
     }
 
     /// An account with its stored settings. An unreadable time zone becomes the default, because accounts are read in

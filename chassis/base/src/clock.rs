@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::Timezone;
 use chrono::{DateTime, NaiveDate, SubsecRound, TimeDelta, Utc};
-use chrono_tz::Tz;
 use uuid::{ContextV7, Timestamp, Uuid};
 
 /// A source of the time and of ids that contain it. Clones are cheap and share the source.
@@ -42,7 +42,7 @@ impl Clock {
     }
 
     /// The current calendar day in a time zone.
-    pub fn today(&self, zone: Tz) -> NaiveDate {
+    pub fn today(&self, zone: Timezone) -> NaiveDate {
         self.now().with_timezone(&zone).date_naive()
     }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_day_changes_at_midnight_of_the_zone() {
         let clock = Clock::held_at(DateTime::parse_from_rfc3339("2026-06-30T22:30:00Z").unwrap().to_utc());
-        assert_eq!(clock.today(chrono_tz::Europe::Amsterdam).to_string(), "2026-07-01");
-        assert_eq!(clock.today(chrono_tz::UTC).to_string(), "2026-06-30");
+        assert_eq!(clock.today(Timezone::AMSTERDAM).to_string(), "2026-07-01");
+        assert_eq!(clock.today(Timezone::UTC).to_string(), "2026-06-30");
     }
 }

@@ -13,9 +13,11 @@ pub mod paging;
 pub mod shares;
 pub mod stored;
 pub mod time;
+pub mod timezone;
 pub mod update_mask;
 
 pub use account::{Account, AccountId};
 pub use clock::Clock;
 pub use environment::Environment;
 pub use error::Error;
+pub use timezone::Timezone;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chassis_base::{Account, AccountId};
+use chassis_base::{Account, AccountId, Timezone};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use moka::sync::Cache;
@@ -132,7 +132,7 @@ pub fn internal_scope(area: &str) -> String {
 fn no_account() -> Account {
     Account {
         id: AccountId::trust(Uuid::nil()),
-        timezone: chrono_tz::UTC,
+        timezone: Timezone::UTC,
         country: String::new(),
         currency: String::new(),
     }
@@ -332,7 +332,7 @@ mod tests {
     fn account() -> Account {
         Account {
             id: AccountId::trust(Uuid::from_u128(7)),
-            timezone: chrono_tz::Europe::Amsterdam,
+            timezone: Timezone::AMSTERDAM,
             country: "NL".into(),
             currency: "EUR".into(),
         }

@@ -1,6 +1,6 @@
 //! What most tests begin with: a clock that is held still, and an account of their own.
 
-use chassis_base::{Account, AccountId, Clock};
+use chassis_base::{Account, AccountId, Clock, Timezone};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ pub fn clock() -> Clock {
 pub fn account() -> Account {
     Account {
         id: AccountId::trust(Uuid::new_v4()),
-        timezone: chrono_tz::Europe::Amsterdam,
+        timezone: Timezone::AMSTERDAM,
         country: "NL".to_owned(),
         currency: "EUR".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! What is managed over gRPC only, by whoever has the secret of the mesh.
 
-use chassis_base::{Account, AccountId, Clock};
+use chassis_base::{Account, AccountId, Clock, Timezone};
 use chassis_rpc::token::{self, Tokens};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -19,7 +19,7 @@ impl MeshCaller {
     pub fn new(secret: &str, account: Uuid, actor: &'static str) -> Self {
         let account = Account {
             id: AccountId::trust(account),
-            timezone: chrono_tz::Europe::Amsterdam,
+            timezone: Timezone::AMSTERDAM,
             country: "NL".to_owned(),
             currency: "EUR".to_owned(),
         };

@@ -1,20 +1,20 @@
 //! What an account must be like. Pure.
 
-use chrono_tz::Tz;
+use chassis_base::Timezone;
 use proto::accounts::CreateAccountRequest;
 use proto::api::Fault;
 use proto::{At, Faults};
 use uuid::Uuid;
 
 const DEFAULT_COUNTRY: &str = "NL";
-const DEFAULT_TIMEZONE: Tz = Tz::Europe__Amsterdam;
+const DEFAULT_TIMEZONE: Timezone = Timezone::AMSTERDAM;
 const DEFAULT_CURRENCY: &str = "EUR";
 
 /// The settings of a new account. What the request leaves out has a default.
 #[derive(Debug)]
 pub(super) struct AccountSettings {
     pub country: String,
-    pub timezone: Tz,
+    pub timezone: Timezone,
     pub currency: String,
 }
 

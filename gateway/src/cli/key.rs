@@ -1,7 +1,7 @@
 //! `gateway key …`
 
+use chassis_base::Timezone;
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone, Utc};
-use chrono_tz::Tz;
 use clap::{ArgGroup, Subcommand};
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, NarrowKeyRequest, RevokeKeyRequest};
@@ -129,7 +129,7 @@ pub(super) async fn expiry(services: &Services, account: &str, text: &str) -> Re
 }
 
 /// The first moment after the day.
-fn end_of_day(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
+fn end_of_day(day: NaiveDate, zone: Timezone) -> Option<DateTime<Utc>> {
     let midnight = day.checked_add_days(Days::new(1))?.and_time(NaiveTime::MIN);
     // Where clocks are put forward at midnight, the next day begins an hour later.
     let starts = (0..=2).map(|hours| midnight + chrono::TimeDelta::hours(hours));
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_key_works_until_the_day_ends_in_the_accounts_zone() {
         let day = NaiveDate::from_ymd_opt(2027, 6, 30).unwrap();
-        assert_eq!(end_of_day(day, Tz::Europe__Amsterdam).unwrap().to_rfc3339(), "2027-06-30T22:00:00+00:00");
-        assert_eq!(end_of_day(day, Tz::UTC).unwrap().to_rfc3339(), "2027-07-01T00:00:00+00:00");
-        assert!(end_of_day(NaiveDate::MAX, Tz::UTC).is_none());
+        assert_eq!(end_of_day(day, Timezone::AMSTERDAM).unwrap().to_rfc3339(), "2027-06-30T22:00:00+00:00");
+        assert_eq!(end_of_day(day, Timezone::UTC).unwrap().to_rfc3339(), "2027-07-01T00:00:00+00:00");
+        assert!(end_of_day(NaiveDate::MAX, Timezone::UTC).is_none());
     }
 }

@@ -1,5 +1,6 @@
 //! From a key to its caller, and how soon a change is seen.
 
+use chassis_base::Timezone;
 use chassis_base::time::timestamp;
 use chassis_testing::eventually;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,7 +16,7 @@ async fn a_key_stands_for_its_account_and_scopes() {
     let made = world.key(key_for(&account.id)).await;
     let caller = world.authenticator().authenticate(&made.secret).await.unwrap();
     assert_eq!(caller.account.id.to_string(), account.id);
-    assert_eq!(caller.account.timezone, chrono_tz::Europe::Amsterdam);
+    assert_eq!(caller.account.timezone, Timezone::AMSTERDAM);
     assert_eq!(
         (&*caller.public_id, caller.name.as_str()),
         (made.key.unwrap().public_id.as_str(), "Web shop")

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use chassis_base::Timezone;
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use proto::Faults;
 use proto::api::Fault;
 
@@ -38,7 +38,7 @@ const RESERVED_HEADERS: [&str; 8] = [
 pub(crate) struct CheckContext<'c> {
     /// For schedules, which must have a next time.
     pub now: DateTime<Utc>,
-    pub zone: Tz,
+    pub zone: Timezone,
     /// The scopes of whoever applies the definition: its steps may not do more.
     pub scopes: &'c [String],
 }

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use chassis_base::{Account, AccountId};
+use chassis_base::{Account, AccountId, Timezone};
 use chassis_rpc::Context;
 use chassis_rpc::token::MESH_SCOPE;
 use chassis_service::Runtime;
@@ -168,7 +168,7 @@ async fn test(
 ) -> Result<(), String> {
     let account = Account {
         id: AccountId::trust(Uuid::nil()),
-        timezone: chrono_tz::Europe::Amsterdam,
+        timezone: Timezone::AMSTERDAM,
         country: "NL".to_owned(),
         currency: "EUR".to_owned(),
     };
@@ -211,7 +211,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Reads a definition; the error has all its faults, one a line.
-fn parse(runtime: &Runtime, file: &Path, text: &str, zone: chrono_tz::Tz) -> Result<Definition, String> {
+fn parse(runtime: &Runtime, file: &Path, text: &str, zone: Timezone) -> Result<Definition, String> {
     let mut faults = Faults::default();
     let operator = [MESH_SCOPE.to_owned()];
     let check = CheckContext { now: runtime.clock.now(), zone, scopes: &operator };

@@ -66,13 +66,14 @@ fn needed_scopes(definition: &Definition) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use chassis_base::Timezone;
     use serde_json::json;
 
     use super::*;
     use crate::template::Engine;
 
     fn parse(text: &str, scopes: &[String], faults: &mut Faults) -> Option<Definition> {
-        let (now, zone) = (chassis_testing::moment(), chrono_tz::Europe::Amsterdam);
+        let (now, zone) = (chassis_testing::moment(), Timezone::AMSTERDAM);
         check::parse(text, "", CheckContext { now, zone, scopes }, faults)
     }
 

@@ -1,11 +1,10 @@
 //! Renders a step: what it is about to do, made from its definition and the results of earlier steps. Pure: the same for a
 //! run and for a test of a flow.
 
-use chassis_base::Account;
 use chassis_base::formats::email;
 use chassis_base::time::midnight;
+use chassis_base::{Account, Timezone};
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeZone, Utc};
-use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
 
 use crate::definition::Kind;
@@ -100,7 +99,7 @@ pub(crate) fn step_result(outcome: &str, answer: &Value, error: &str) -> Value {
 #[derive(Clone, Copy)]
 pub(crate) struct LocalTime {
     pub now: DateTime<Utc>,
-    pub zone: Tz,
+    pub zone: Timezone,
 }
 
 /// Renders a step; the error says what is wrong with it.
@@ -191,7 +190,7 @@ fn wait_end(wait: &Wait, time: LocalTime, rendering: &Rendering<'_>) -> Result<D
 }
 
 /// The instant of a time of day in a zone. One that the clocks skip is counted from midnight.
-fn instant(day: NaiveDate, time: NaiveTime, zone: Tz) -> DateTime<Utc> {
+fn instant(day: NaiveDate, time: NaiveTime, zone: Timezone) -> DateTime<Utc> {
     let found = zone.from_local_datetime(&day.and_time(time)).earliest();
     let since_midnight = time.signed_duration_since(NaiveTime::MIN);
     found.map_or_else(|| midnight(day, zone) + since_midnight, |time| time.to_utc())
@@ -203,7 +202,7 @@ mod tests {
 
     fn wait(wait: &Wait, data: &Value) -> Result<String, String> {
         let now = chassis_testing::moment();
-        let zone = chrono_tz::Europe::Amsterdam;
+        let zone = Timezone::AMSTERDAM;
         let scope = json!({"data": data});
         let prepared = prepare(Kind::Wait(wait), &scope, LocalTime { now, zone }, &Engine::default())?;
         let Prepared::Wait(until) = prepared else { panic!("a wait") };
@@ -233,10 +232,7 @@ mod tests {
     fn a_time_that_the_clocks_skip_is_counted_from_midnight() {
         let day = NaiveDate::from_ymd_opt(2026, 3, 29).unwrap();
         let time = NaiveTime::from_hms_opt(2, 30, 0).unwrap();
-        assert_eq!(
-            instant(day, time, chrono_tz::Europe::Amsterdam).to_rfc3339(),
-            "2026-03-29T01:30:00+00:00"
-        );
+        assert_eq!(instant(day, time, Timezone::AMSTERDAM).to_rfc3339(), "2026-03-29T01:30:00+00:00");
     }
 
     #[test]

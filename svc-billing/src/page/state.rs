@@ -1,8 +1,8 @@
 //! The state of a document that its page shows. Pure: the record and the day decide. In a file of this name because the
 //! state is the page's own: it has more cases than what is printed.
 
+use chassis_base::Timezone;
 use chrono::NaiveDate;
-use chrono_tz::Tz;
 use render::printed::PrintedState;
 use rust_decimal::Decimal;
 
@@ -101,7 +101,7 @@ impl State {
     }
 
     /// `today` and `zone` are those of the account.
-    pub(crate) fn of(record: &Record, today: NaiveDate, zone: Tz) -> Self {
+    pub(crate) fn of(record: &Record, today: NaiveDate, zone: Timezone) -> Self {
         if !record.is_final {
             return Self::Draft;
         }

@@ -9,6 +9,7 @@ pub(crate) mod scans;
 mod store;
 mod worker;
 
+use chassis_base::Timezone;
 use chassis_base::time::timestamp;
 use chassis_data::Listing;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -89,7 +90,7 @@ impl Record {
     }
 
     /// When the worker has to act: the start of the day in the account's time zone.
-    fn due_at(&self, zone: chrono_tz::Tz) -> Option<DateTime<Utc>> {
+    fn due_at(&self, zone: Timezone) -> Option<DateTime<Utc>> {
         self.plan.due_on().map(|day| chassis_base::time::midnight(day, zone))
     }
 }

@@ -15,7 +15,7 @@ mod store;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chassis_base::{Account, Error};
+use chassis_base::{Account, Error, Timezone};
 use chassis_data::write::Tx;
 use chassis_rpc::references::{Kind, References};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -171,7 +171,7 @@ struct ScanParameters {
 }
 
 impl ScanParameters {
-    fn of(threshold: Threshold, amount: i32, now: DateTime<Utc>, zone: chrono_tz::Tz) -> Self {
+    fn of(threshold: Threshold, amount: i32, now: DateTime<Utc>, zone: Timezone) -> Self {
         let (since, today) = (now - threshold.waited(amount), now.with_timezone(&zone).date_naive());
         Self { since, today, amount, listed: Listed::default() }
     }

@@ -17,7 +17,7 @@ mod work;
 
 use std::process::ExitCode;
 
-use chassis_base::Clock;
+use chassis_base::{Clock, Timezone};
 use chrono::NaiveDate;
 use clap::Parser;
 use deploy_tools::mesh::MeshCaller;
@@ -79,7 +79,7 @@ async fn main() -> ExitCode {
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
     let mesh = options.account.map(|account| MeshCaller::new(&options.context_secret, account, "seed"));
-    let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
+    let today = Clock::system().today(Timezone::AMSTERDAM);
     relations::add(&mut api).await?;
     let deals = deals::data()?;
     if let (Some(crm), Some(mesh)) = (&options.crm, &mesh) {

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
+use chassis_base::Timezone;
 use chassis_data::{Listing, Tx};
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use proto::billing::Document;
 use uuid::Uuid;
 
@@ -31,7 +31,7 @@ pub(crate) struct Family {
     /// The lists that each record is counted in.
     listed: Vec<Listing>,
     /// The account's time zone.
-    zone: Tz,
+    zone: Timezone,
     links: Links,
 }
 
@@ -168,7 +168,7 @@ impl Family {
     }
 }
 
-fn claim(record: &Record, paid: &[PaidAmount], zone: Tz) -> Claim {
+fn claim(record: &Record, paid: &[PaidAmount], zone: Timezone) -> Claim {
     Claim {
         is_final: record.is_final,
         total: record.total_incl,

@@ -1,8 +1,8 @@
 //! The state of payment or acceptance that a document's receiver is told, in print and on its page. Pure: the record
 //! decides.
 
+use chassis_base::Timezone;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use chrono_tz::Tz;
 use render::printed::PrintedState;
 use rust_decimal::Decimal;
 
@@ -10,7 +10,7 @@ use super::status::Status;
 use crate::document::{Kind, Record};
 
 /// The state at this moment. `zone` is the account's.
-pub(crate) fn current(record: &Record, zone: Tz) -> PrintedState {
+pub(crate) fn current(record: &Record, zone: Timezone) -> PrintedState {
     match record.kind {
         Kind::Invoice if record.is_final => invoice(record, zone),
         Kind::Quote if record.is_final && is_accepted(record) => {
@@ -21,7 +21,7 @@ pub(crate) fn current(record: &Record, zone: Tz) -> PrintedState {
 }
 
 /// The amount that its receiver is asked to pay; `None` when nothing is.
-pub(crate) fn amount_to_pay(record: &Record, zone: Tz) -> Option<Decimal> {
+pub(crate) fn amount_to_pay(record: &Record, zone: Timezone) -> Option<Decimal> {
     match current(record, zone) {
         PrintedState::ToPay { open, .. } => Some(open),
         _ => None,
@@ -29,7 +29,7 @@ pub(crate) fn amount_to_pay(record: &Record, zone: Tz) -> Option<Decimal> {
 }
 
 /// The state at the time of issue, without anything that happened later.
-pub(crate) fn as_issued(record: &Record, zone: Tz) -> PrintedState {
+pub(crate) fn as_issued(record: &Record, zone: Timezone) -> PrintedState {
     let is_plain_invoice = record.kind == Kind::Invoice && record.is_final && !record.is_credit();
     let left = record.total_incl - record.prepaid_amount;
     match current(record, zone) {
@@ -50,7 +50,7 @@ fn is_accepted(record: &Record) -> bool {
 }
 
 /// The amounts count more than a status that a caller set, unless that says that all is paid or credited.
-fn invoice(record: &Record, zone: Tz) -> PrintedState {
+fn invoice(record: &Record, zone: Timezone) -> PrintedState {
     let on = record.paid_at.map(|at| day(at, zone));
     let (open, paid) = (record.open_amount.abs(), record.paid_amount.abs());
     let receives = record.is_credit() || record.total_incl.is_sign_negative();
@@ -70,6 +70,6 @@ fn invoice(record: &Record, zone: Tz) -> PrintedState {
 }
 
 /// The account's day of a time. Payments are known by their day alone, which is stored as midnight in UTC.
-pub(crate) fn day(at: DateTime<Utc>, zone: Tz) -> NaiveDate {
+pub(crate) fn day(at: DateTime<Utc>, zone: Timezone) -> NaiveDate {
     if at.time() == NaiveTime::MIN { at.date_naive() } else { at.with_timezone(&zone).date_naive() }
 }

@@ -1,5 +1,6 @@
 //! Requesting a payment, and showing it among the payments of its invoice.
 
+use chassis_base::Timezone;
 use chassis_data::Tx;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::{PaymentMethod, PaymentType};
@@ -79,12 +80,7 @@ pub(crate) async fn show_on_invoice(
 }
 
 /// An online payment as an entry of its invoice, apart from its version; `current` is the entry that is stored.
-fn entry(
-    online: &OnlinePayment,
-    current: Option<&Payment>,
-    zone: chrono_tz::Tz,
-    now: DateTime<Utc>,
-) -> Payment {
+fn entry(online: &OnlinePayment, current: Option<&Payment>, zone: Timezone, now: DateTime<Utc>) -> Payment {
     let rules::InvoiceEntry { status, amount } = rules::invoice_entry(online);
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {
