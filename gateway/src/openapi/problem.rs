@@ -86,11 +86,15 @@ pub(super) fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>
     if reads_body {
         problems.push(Problem::UnsupportedMediaType);
     }
-    if reads_body || route.is_repeatable() || !route.query().is_empty() {
+    // A write has headers besides, such as Dry-Run.
+    if !route.verb.is_safe() || !route.query().is_empty() {
         problems.push(Problem::Validation);
     }
     if route.is_repeatable() {
         problems.extend([Problem::IdempotencyInProgress, Problem::IdempotencyKeyReused]);
+    }
+    if !route.verb.is_safe() && !route.is_rehearsable() {
+        problems.push(Problem::CannotRehearse);
     }
     if route.takes_version {
         problems.push(Problem::ChangedMeanwhile);

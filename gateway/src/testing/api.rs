@@ -10,6 +10,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
+use super::documented;
+
 #[derive(Clone)]
 pub struct Api {
     address: SocketAddr,
@@ -107,7 +109,8 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer, String> {
-        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        let uri = format!("http://{}{path}", self.address);
+        let mut request = Request::builder().method(&method).uri(uri);
         if !self.key.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.key));
         }
@@ -118,6 +121,8 @@ impl Api {
         let (parts, body) =
             self.client.request(request).await.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        let answer = Answer { status: parts.status, headers: parts.headers, body };
+        documented::check(&method, path, &answer);
+        Ok(answer)
     }
 }

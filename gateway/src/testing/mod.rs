@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot start its gateway has to stop")]
 
 mod api;
+mod documented;
 
 pub use api::{Answer, Api};
 

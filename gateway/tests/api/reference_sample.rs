@@ -55,8 +55,7 @@ fn a_signed_operation_shows_its_header_and_takes_any_body() {
     assert_eq!((&header["in"], &header["required"]), (&json!("header"), &json!(true)));
     assert!(hear["description"].as_str().unwrap().contains("X-Sample-Signature"));
     assert_eq!(hear["responses"]["403"]["$ref"], "#/components/responses/CrossSiteOrBadSignature");
-    for (status, possible) in [("413", true), ("415", false), ("422", false), ("401", false), ("404", false)]
-    {
+    for (status, possible) in [("413", true), ("415", false), ("422", true), ("401", false), ("404", false)] {
         assert_eq!(hear["responses"][status].is_object(), possible, "{status}");
     }
     assert!(document["components"]["schemas"].get("SignedBody").is_none());
