@@ -161,7 +161,7 @@ mod tests {
                         matches!(policy.access(), Access::Key | Access::Public),
                         "{name} has a route but is for the mesh only"
                     );
-                    assert!(matches!(policy.success, 200 | 201 | 204), "{name} has no success status");
+                    assert!(matches!(policy.success, 200 | 201 | 204 | 303), "{name} has no success status");
                     assert_eq!(policy.access() == Access::Key, !policy.scope.is_empty(), "{name}: scope");
                 }
                 None => assert!(

@@ -72,8 +72,8 @@ fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Op
     if method.is_client_streaming() {
         return Err("a public rpc takes no stream; take one message".to_owned());
     }
-    if !matches!(policy.success, 200 | 201 | 204) {
-        return Err("its policy needs `success`: 200, 201 or 204".to_owned());
+    if !matches!(policy.success, 200 | 201 | 204 | 303) {
+        return Err("its policy needs `success`: 200, 201, 204 or 303".to_owned());
     }
     let (verb, path) = route(&rule)?;
     let variables = variables(&path)?;
@@ -133,6 +133,10 @@ fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<Head
 fn answer(method: &MethodDescriptor, policy: &MethodPolicy, shapes: &mut Shapes) -> Result<Answer, String> {
     let (output, has_type) = (method.output(), !policy.media_type.is_empty());
     match (output.full_name() == HTTP_BODY, has_type) {
+        (true, false) if policy.success == 303 => Ok(Answer::HttpBody),
+        (_, _) if policy.success == 303 => {
+            Err("leads to another page (303); answer with HttpBody and remove `media_type`".to_owned())
+        }
         (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
         (true, true) if policy.success == 204 => {
             Err("answers with HttpBody; its policy needs `success` 200 or 201".to_owned())

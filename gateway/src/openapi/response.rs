@@ -28,7 +28,7 @@ pub(super) fn shared_headers() -> Value {
         REQUEST_ID: text("The id of this request, in our logs too."),
         LIMIT: text("What is left of the limit, and in how many seconds it is full again."),
         LIMIT_POLICY: text("The limit: how many requests in how many seconds."),
-        LOCATION: text("The path of the new record."),
+        LOCATION: text("The path of the new record, or of the page that an answer leads to."),
         REPLAY: {
             "description": "Present when this is the stored answer to an earlier request with the same `Idempotency-Key`.",
             "schema": {"type": "string", "const": "true"},
@@ -77,7 +77,8 @@ pub(super) fn all(
 
 fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     let mut names = vec![REQUEST_ID, LIMIT, LIMIT_POLICY];
-    if route.policy.success == 201 && has_own_path(route, routes) {
+    let leads_on = route.policy.success == 303;
+    if leads_on || route.policy.success == 201 && has_own_path(route, routes) {
         names.push(LOCATION);
     }
     if route.is_repeatable() {
@@ -92,9 +93,13 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     let description = match route.policy.success {
         201 => "Created.",
         204 => "Done; there is no body.",
+        303 => "Done; `Location` is the page that shows what became of it. There is no body.",
         _ => "Success.",
     };
     let mut answer = json!({"description": description, "headers": header_references(&names)});
+    if leads_on {
+        return answer;
+    }
     if route.has_http_body() {
         answer["content"] = json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type)});
     } else if route.policy.success != 204 {

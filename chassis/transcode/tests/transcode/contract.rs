@@ -190,6 +190,8 @@ fn an_answer_as_it_is_names_its_type_and_a_public_path_has_a_token() {
     let typed = "media_type: \"text/html\"";
     case(body, "get: \"/v1/a\"", &format!("{keyed} success: 204 {typed}"), "`success` 200 or 201");
     case("Response", "get: \"/v1/a\"", &format!("{keyed} success: 200 {typed}"), "answer with HttpBody");
+    case("Response", "get: \"/v1/a\"", &format!("{keyed} success: 303"), "leads to another page");
+    case(body, "get: \"/v1/a\"", &format!("{keyed} success: 303 {typed}"), "leads to another page");
     let public = format!("access: ACCESS_PUBLIC success: 200 {typed}");
     case(body, "get: \"/v1/a\"", &public, "put an unguessable token into it");
     let limited = format!("{public} rate: RATE_CLASS_EXACT_30_PER_60_SECONDS");
