@@ -262,9 +262,10 @@ mod tests {
 
         fn start() -> (Self, Baseline) {
             let work = std::env::temp_dir().join(format!("load-{}", Uuid::new_v4().simple()));
-            let url = Self::run(&["start", "--fast", work.to_str().unwrap()]);
+            let folder = work.to_str().unwrap();
+            let url = Self::run(&["start", "--fast", folder]);
             let database = Database::new(Self::run(&["bin"]).as_ref(), &url).unwrap();
-            let recorder = Recorder { database, log: work.join("run/postgres.log") };
+            let recorder = Recorder { database, log: Self::run(&["log", folder]).into() };
             (Self(work.clone()), Baseline { recorder, work })
         }
     }
