@@ -26,7 +26,8 @@ impl TestDatabase {
         let workers = citus::workers().await;
         let template = ensure_template(schemas, &workers).await;
         let name = format!("test_{}", Uuid::new_v4().simple());
-        // Copying the files takes half as long as logging every page of them, as the server does by default.
+        // In memory, where the cluster of the tests is, copying the files takes half as long as the default, which logs
+        // every page of them.
         let create = format!("create database {name} template {template} strategy file_copy");
         citus::on_all(&workers, &create).await;
         execute(&mut connect_to_server().await, create).await;

@@ -134,7 +134,7 @@ fn answer(method: &MethodDescriptor, policy: &MethodPolicy, shapes: &mut Shapes)
     let (output, has_type) = (method.output(), !policy.media_type.is_empty());
     match (output.full_name() == HTTP_BODY, has_type) {
         (true, false) if policy.success == 303 => Ok(Answer::HttpBody),
-        (_, _) if policy.success == 303 => {
+        _ if policy.success == 303 => {
             Err("leads to another page (303); answer with HttpBody and remove `media_type`".to_owned())
         }
         (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
