@@ -35,7 +35,7 @@ use chassis_data::references::Referable;
 use chassis_data::{Db, Tx};
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
-use chassis_work::mail::{AttachmentSource, DeliveryObserver};
+use chassis_work::mail::{AccountFiles, AttachmentSource, DeliveryObserver};
 use chassis_work::scan::Scan;
 use clap::{Args, FromArgMatches};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
@@ -228,7 +228,9 @@ fn payment_processor(runtime: &Runtime, clients: Clients, mollie: Option<Mollie>
 fn shared(runtime: &Runtime, clients: Clients) -> Result<Arc<Shared>, String> {
     let links = Links::new(&runtime.public_url);
     let renderer = PdfRenderer::new(runtime.db.clone(), runtime.files()?, clients.clone(), links.clone());
-    Ok(Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() }))
+    let files = AccountFiles::new(runtime.outgoing());
+    let mailer = runtime.mailer.clone();
+    Ok(Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer, files }))
 }
 
 /// The `main` of the program. It is here and not there, so that what it shares with the service is compiled once.

@@ -25,7 +25,7 @@ use chassis_service::server::bind;
 use chassis_service::stage::Stage;
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
-use chassis_work::mail::DeliveryObserver;
+use chassis_work::mail::{AccountFiles, DeliveryObserver};
 use chassis_work::scan::Scan;
 use clap::{Args, Command};
 use proto::support::email_domain_service_server::EmailDomainServiceServer;
@@ -58,6 +58,7 @@ pub struct Support {
     own: OwnDomain,
     clients: Clients,
     mailer: Mailer,
+    files: AccountFiles,
     verifier: Verifier,
     intake: Arc<Intake>,
     receiver: MailReceiver,
@@ -87,6 +88,7 @@ impl Service for Support {
         Ok(Self {
             db: runtime.db.clone(),
             mailer: Mailer { mailer: runtime.mailer.clone(), own: own.clone() },
+            files: AccountFiles::new(runtime.outgoing()),
             receiver: MailReceiver::new(runtime, own.clone(), Arc::clone(&intake)),
             mail_listen: settings.mail_listen,
             own,
@@ -108,7 +110,8 @@ impl Service for Support {
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
         let db = || self.db.clone();
         let tickets = ticket::rpc::Tickets { db: db(), clients: self.clients.clone() };
-        let messages = message::rpc::Messages { db: db(), mailer: self.mailer.clone() };
+        let messages =
+            message::rpc::Messages { db: db(), mailer: self.mailer.clone(), files: self.files.clone() };
         let channels = channel::rpc::Channels { db: db(), own: self.own.clone() };
         let domains = domain::rpc::Domains { db: db(), verifier: self.verifier.clone() };
         let intake = MailIntakeServiceServer::from_arc(Arc::clone(&self.intake));

@@ -66,7 +66,9 @@ pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
     let mut workers: Vec<Worker> = relays.collect();
     workers.push(recovery_worker());
     workers.push(snapshot::worker(service.records()));
-    workers.push(mail::worker(runtime.mailer.clone(), service.attachments(), service.delivery_observer()));
+    let files = mail::AccountFiles::new(runtime.outgoing());
+    let (source, observer) = (service.attachments(), service.delivery_observer());
+    workers.push(mail::worker(runtime.mailer.clone(), files, source, observer));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
     workers.extend(runtime.files.clone().map(files::worker));

@@ -1,8 +1,7 @@
 //! Hears what becomes of the mails with which documents were sent.
 
 use chassis_data::Tx;
-use chassis_work::mail::{DeliveryObserver, Status};
-use uuid::Uuid;
+use chassis_work::mail::{Attempted, DeliveryObserver};
 
 use super::{Links, operations};
 
@@ -12,13 +11,7 @@ pub(crate) struct SentDocuments {
 
 #[tonic::async_trait]
 impl DeliveryObserver for SentDocuments {
-    async fn attempted(
-        &self,
-        tx: &mut Tx<'_>,
-        mail: Uuid,
-        status: Status,
-        error: &str,
-    ) -> Result<(), chassis_base::Error> {
-        Ok(operations::record_delivery(tx, &self.links, mail, status, error).await?)
+    async fn attempted(&self, tx: &mut Tx<'_>, attempted: &Attempted<'_>) -> Result<(), chassis_base::Error> {
+        Ok(operations::record_delivery(tx, &self.links, attempted).await?)
     }
 }

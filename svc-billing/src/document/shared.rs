@@ -1,7 +1,7 @@
 //! What the services of documents, of their pages and of subscriptions have in common.
 
 use chassis_data::Db;
-use chassis_work::mail::Mailer;
+use chassis_work::mail::{AccountFiles, Mailer};
 
 use super::Links;
 use super::pdf_renderer::PdfRenderer;
@@ -14,4 +14,5 @@ pub(crate) struct Shared {
     pub links: Links,
     pub renderer: PdfRenderer,
     pub mailer: Mailer,
+    pub files: AccountFiles,
 }

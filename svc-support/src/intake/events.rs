@@ -14,7 +14,7 @@ pub(super) fn file_stored(
     message: &message::Record,
     attachment: &Attachment,
 ) {
-    let Attachment { id, name, content_type, size } = attachment;
+    let Attachment { id, name, content_type, size, left_out: _ } = attachment;
     let data = json!({
         "id": id,
         "name": name,

@@ -97,7 +97,7 @@ impl Intake {
         for ((id, key), Attached { name, content_type, bytes }) in keys.into_iter().zip(files) {
             let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
             self.files.put(&key, Bytes::from(bytes)).await?;
-            stored.push(Attachment { id, name, content_type, size });
+            stored.push(Attachment { id, name, content_type, size, left_out: false });
         }
         Ok(stored)
     }

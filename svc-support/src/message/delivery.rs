@@ -1,8 +1,7 @@
 //! Follows the delivery of replies: a message shows how its mail stands.
 
 use chassis_data::Tx;
-use chassis_work::mail::{DeliveryObserver, Status};
-use uuid::Uuid;
+use chassis_work::mail::{Attempted, DeliveryObserver};
 
 use super::operations;
 
@@ -10,13 +9,7 @@ pub(crate) struct DeliveryRecorder;
 
 #[tonic::async_trait]
 impl DeliveryObserver for DeliveryRecorder {
-    async fn attempted(
-        &self,
-        tx: &mut Tx<'_>,
-        mail: Uuid,
-        status: Status,
-        _error: &str,
-    ) -> Result<(), chassis_base::Error> {
-        Ok(operations::record_delivery(tx, mail, status).await?)
+    async fn attempted(&self, tx: &mut Tx<'_>, attempted: &Attempted<'_>) -> Result<(), chassis_base::Error> {
+        Ok(operations::record_delivery(tx, attempted).await?)
     }
 }

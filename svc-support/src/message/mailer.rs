@@ -2,7 +2,7 @@
 //! its own because the mail has its own rules, which come from RFC 5322 and from mail programs.
 
 use chassis_data::Tx;
-use chassis_work::mail::{self, Mail, Mailbox};
+use chassis_work::mail::{self, AttachedFile, Mail, Mailbox};
 
 use super::{Record, store};
 use crate::address::OwnDomain;
@@ -27,6 +27,7 @@ pub(crate) struct OutgoingReply<'a> {
     pub channel: Option<&'a channel::Record>,
     pub to: Vec<Mailbox>,
     pub cc: Vec<Mailbox>,
+    pub files: &'a [AttachedFile],
 }
 
 impl Mailer {
@@ -38,7 +39,7 @@ impl Mailer {
         outgoing: OutgoingReply<'_>,
         reply: &mut Record,
     ) -> Result<(), Error> {
-        let OutgoingReply { ticket, channel, to, cc } = outgoing;
+        let OutgoingReply { ticket, channel, to, cc, files } = outgoing;
         let account = tx.account();
         let Sender { name, email } = channel.map_or_else(Sender::default, channel::Record::sender);
         let sender = self.mailer.sender(tx.db(), account, name, email).await?;
@@ -56,6 +57,7 @@ impl Mailer {
         }
         message.text = Some(reply.body.clone());
         message.html = Some(reply.html.clone()).filter(|html| !html.is_empty());
+        message.attachments = files.iter().map(mail::Attachment::from).collect();
         message.reference = format!("ticket:{}", ticket.id);
         let id = mail::queue(tx, &message).await?;
         reply.mail_id = Some(id);

@@ -17,7 +17,7 @@ pub(crate) use operations::add;
 use std::collections::HashMap;
 
 use chassis_base::time::timestamp;
-use chassis_work::mail;
+use chassis_work::mail::{self, AttachedFile};
 use chrono::{DateTime, Utc};
 use proto::support::{
     CreatedTicketMessage, TicketAttachment, TicketAuthor, TicketMail, TicketMessage, TicketMessageDirection,
@@ -55,13 +55,23 @@ pub struct Record {
     pub updated_at: DateTime<Utc>,
 }
 
-/// A file that came with a message. The file store has its bytes.
+/// A file that came or went with a message. The file store has its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     pub id: Uuid,
     pub name: String,
     pub content_type: String,
     pub size: i64,
+    /// Whether the mail of the message went without it, because it had been deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
+}
+
+impl From<&AttachedFile> for Attachment {
+    fn from(file: &AttachedFile) -> Self {
+        let AttachedFile { id, name, content_type, size } = file.clone();
+        Self { id, name, content_type, size: i64::try_from(size).unwrap_or(i64::MAX), left_out: false }
+    }
 }
 
 impl Record {
@@ -126,7 +136,7 @@ impl From<Record> for CreatedTicketMessage {
 
 impl From<Attachment> for TicketAttachment {
     fn from(attachment: Attachment) -> Self {
-        let Attachment { id, name, content_type, size } = attachment;
-        Self { id: id.to_string(), name, content_type, size }
+        let Attachment { id, name, content_type, size, left_out } = attachment;
+        Self { id: id.to_string(), name, content_type, size, left_out_of_mail: left_out }
     }
 }

@@ -3,13 +3,13 @@
 use chassis_base::id;
 use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{LazyTx, Plan, Tx};
-use chassis_work::mail;
+use chassis_work::mail::{self, AttachedFile, Attempted};
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 use uuid::Uuid;
 
 use super::mailer::{Mailer, OutgoingReply};
 use super::rules::{self, Checked, addresses};
-use super::{Record, content, events, store};
+use super::{Attachment, Record, content, events, store};
 use crate::automatic::Automatic;
 use crate::error::Error;
 use crate::status::rules::{WAITING, next};
@@ -19,12 +19,20 @@ const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the log.
 pub(crate) const AUDIT_KIND: &str = "ticket_message";
 
+/// What creating a message needs besides the request.
+#[derive(Clone)]
+pub(super) struct NewMessage {
+    pub mailer: Mailer,
+    /// The files that the request attaches.
+    pub files: Vec<AttachedFile>,
+}
+
 /// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows. Only a mail
 /// needs a transaction.
 pub(super) async fn create(
     tx: &mut LazyTx<'_>,
     input: &CreateTicketMessageRequest,
-    mailer: &Mailer,
+    NewMessage { mailer, files }: &NewMessage,
 ) -> Result<Record, Error> {
     let given = input.message.clone().unwrap_or_default();
     let checked = rules::check(&given, &mut tx.faults);
@@ -38,6 +46,7 @@ pub(super) async fn create(
         async |connection: &mut _| channel::store::find_for(connection, account, ticket.channel_id).await;
     let channel = tx.query(find).await?;
     let mut record = new_record(tx, &given, &checked, channel.as_ref());
+    record.attachments = files.iter().map(Attachment::from).collect();
     let Checked { note, mut to, cc, .. } = checked;
     if !note {
         if to.is_empty() {
@@ -48,7 +57,7 @@ pub(super) async fn create(
         let suppressed = answers_a_program(tx, &ticket, &record).await?;
         // A mail needs a recipient in `to`; a reply with `cc` only is not mailed.
         if !to.is_empty() && !suppressed {
-            let outgoing = OutgoingReply { ticket: &ticket, channel: channel.as_ref(), to, cc };
+            let outgoing = OutgoingReply { ticket: &ticket, channel: channel.as_ref(), to, cc, files };
             mailer.queue(open_for(tx, &ticket).await?, outgoing, &mut record).await?;
         }
     }
@@ -140,12 +149,19 @@ fn record_new(plan: &mut Plan<'_>, ticket: &ticket::Record, message: &Record, fr
 }
 
 /// Records how the mail of a message stands after an attempt to deliver it. Most attempts that fail leave it queued, which
-/// changes nothing.
-pub(super) async fn record_delivery(tx: &mut Tx<'_>, mail: Uuid, status: mail::Status) -> Result<(), Error> {
+/// changes nothing; a file that the mail goes without is marked with the next status.
+pub(super) async fn record_delivery(tx: &mut Tx<'_>, attempted: &Attempted<'_>) -> Result<(), Error> {
+    let Attempted { mail, status, left_out, .. } = *attempted;
     let (account, now) = (tx.account(), tx.now());
-    if let Some(message) = store::set_mail_status(tx.db(), account, mail, status, now).await? {
-        tx.changed(AUDIT_KIND, message.id, &message.into_proto(&[(mail, status)].into()));
+    let changed = store::set_mail_status(tx.db(), account, mail, status, now).await?;
+    let Some(mut message) = changed else { return Ok(()) };
+    if !left_out.is_empty() {
+        for attachment in &mut message.attachments {
+            attachment.left_out |= left_out.contains(&attachment.id);
+        }
+        store::set_attachments(tx.db(), account, &message).await?;
     }
+    tx.changed(AUDIT_KIND, message.id, &message.into_proto(&[(mail, status)].into()));
     Ok(())
 }
 

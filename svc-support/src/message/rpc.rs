@@ -3,7 +3,8 @@
 use chassis_base::id;
 use chassis_data::{Db, LazyTx};
 use chassis_rpc::Call;
-use chassis_work::mail;
+use chassis_work::mail::{self, AccountFiles};
+use proto::At;
 use proto::api::ListMeta;
 use proto::support::ticket_message_service_server::TicketMessageService;
 use proto::support::{
@@ -14,6 +15,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::mailer::Mailer;
+use super::operations::NewMessage;
 use super::{operations, store};
 use crate::error::Error;
 use crate::ticket;
@@ -21,6 +23,7 @@ use crate::ticket;
 pub(crate) struct Messages {
     pub db: Db,
     pub mailer: Mailer,
+    pub files: AccountFiles,
 }
 
 #[tonic::async_trait]
@@ -54,7 +57,13 @@ impl TicketMessageService for Messages {
         &self,
         request: Request<CreateTicketMessageRequest>,
     ) -> Result<Response<CreateTicketMessageResponse>, Status> {
-        self.db.write_lazily_with(Call::open(request)?, self.mailer.clone(), create).await
+        let mut call = Call::open(request)?;
+        let named = call.input.message.as_ref().map_or(&[][..], |message| &message.attachments);
+        let (root, faults) = (At::ROOT, &mut call.faults);
+        let at = root.name("message");
+        let files = self.files.attach(&call.context, named, &at.name("attachments"), faults).await?;
+        let new = NewMessage { mailer: self.mailer.clone(), files };
+        self.db.write_lazily_with(call, new, create).await
     }
 
     async fn get_ticket_message(
@@ -82,8 +91,8 @@ impl TicketMessageService for Messages {
 async fn create(
     tx: &mut LazyTx<'_>,
     input: &CreateTicketMessageRequest,
-    mailer: &Mailer,
+    new: &NewMessage,
 ) -> Result<CreateTicketMessageResponse, Error> {
-    let record = operations::create(tx, input, mailer).await?;
+    let record = operations::create(tx, input, new).await?;
     Ok(CreateTicketMessageResponse { data: Some(record.into()) })
 }

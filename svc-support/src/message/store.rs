@@ -231,3 +231,15 @@ pub(crate) async fn set_mail_status(
     );
     Ok(sqlx::query_as(sql).bind(account).bind(mail).bind(status).bind(now).fetch_optional(connection).await?)
 }
+
+/// Stores the attachments of a message, after what became of them was told apart from its status.
+pub(super) async fn set_attachments(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "update support.message set attachments = $3 where account_id = $1 and id = $2";
+    let stored = sqlx::query(sql).bind(account).bind(record.id).bind(Json(&record.attachments));
+    stored.execute(connection).await?;
+    Ok(())
+}

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its assumption is false")]
 
+mod attachments;
 mod channels;
 mod concurrency;
 mod dns;

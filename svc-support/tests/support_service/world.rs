@@ -19,16 +19,20 @@ use proto::support::ticket_status_service_client::TicketStatusServiceClient;
 use proto::support::{
     CreateTicketChannelRequest, ReceiveMailRequest, ReceiveMailResponse, TicketChannel, TicketChannelInput,
 };
+use proto::work::file_service_client::FileServiceClient;
+use proto::work::{FileInput, UploadFileRequest};
 use serde_json::{Value, json};
 use svc_relations::Relations;
 use svc_support::Support;
+use svc_work::Work;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::Status;
 use tonic::transport::Channel;
 
-const SCOPES: [&str; 4] = ["tickets.read", "tickets.write", "relations.read", "relations.write"];
+const SCOPES: [&str; 6] =
+    ["tickets.read", "tickets.write", "relations.read", "relations.write", "files.read", "files.write"];
 pub(crate) const DOMAIN: &str = "mail.example.com";
 
 pub(crate) struct World {
@@ -39,6 +43,7 @@ pub(crate) struct World {
     pub smtp_address: SocketAddr,
     pub support: Started,
     pub relations: Started,
+    work: Option<Started>,
     /// Another process of support that has taken over the background work.
     successor: Option<Started>,
     flags: Vec<String>,
@@ -53,19 +58,38 @@ impl World {
     }
 
     pub(crate) async fn with(flags: &[&str]) -> Self {
-        let database = TestDatabase::new(&[
-            (gateway::NAME, &gateway::MIGRATIONS),
+        Self::build(flags, false).await
+    }
+
+    /// With the service that keeps the files of the accounts.
+    pub(crate) async fn keeping_files() -> Self {
+        Self::build(&[], true).await
+    }
+
+    async fn build(flags: &[&str], keeps_files: bool) -> Self {
+        let mut schemas = vec![
+            (gateway::NAME, &*gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
             ("support", Support::migrations()),
-        ])
-        .await;
+        ];
+        schemas.extend(keeps_files.then(|| ("work", Work::migrations())));
+        let database = TestDatabase::new(&schemas).await;
         let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
         let sink = Arc::new(SmtpServer::start().await);
+        let folder = files.path().to_str().unwrap();
         let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
-        let peer = format!("relations={}", relations.url());
-        let (folder, smtp) = (files.path().to_str().unwrap(), sink.url());
-        let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
+        let mut peers = vec![format!("relations={}", relations.url())];
+        let work = if keeps_files {
+            let work =
+                chassis_testing::start_with::<Work>(database.url(), &clock, &["--files-dir", folder]).await;
+            peers.push(format!("work={}", work.url()));
+            Some(work)
+        } else {
+            None
+        };
+        let (known, smtp) = (peers.join(","), sink.url());
+        let own = ["--peers", &known, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
         let own = [&own[..], flags].concat();
         let flags = own.iter().map(|flag| (*flag).to_owned()).collect();
         let (support, service) =
@@ -74,7 +98,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let smtp_address = listener.local_addr().unwrap();
         tokio::spawn(svc_support::smtp::serve(listener, service.mail_receiver(), stopped));
-        let peers = [peer, format!("support={}", support.url())];
+        peers.push(format!("support={}", support.url()));
         let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
         Self {
             database,
@@ -83,6 +107,7 @@ impl World {
             smtp_address,
             support,
             relations,
+            work,
             successor: None,
             flags,
             gateway,
@@ -111,7 +136,8 @@ impl World {
     pub(crate) async fn user_with(&self, account: &Account, scopes: &[&str]) -> User {
         let api = self.gateway.api(account, scopes).await;
         let mesh = TestCaller::mesh(account, &self.clock);
-        User { api, mesh, channel: self.support.channel() }
+        let work = self.work.as_ref().map(Started::channel);
+        User { api, mesh, channel: self.support.channel(), work }
     }
 
     /// The folder of the file store.
@@ -136,6 +162,7 @@ pub(crate) struct User {
     pub api: Api,
     pub mesh: TestCaller,
     channel: Channel,
+    work: Option<Channel>,
 }
 
 impl User {
@@ -212,6 +239,17 @@ impl User {
 
     pub(crate) async fn reply(&self, id: &str, text: &str) -> Value {
         self.write(id, json!({"body": text})).await.expect(201).at("/data")
+    }
+
+    /// Uploads a file; its id.
+    pub(crate) async fn upload(&self, name: &str, content: &[u8]) -> String {
+        let file = FileInput { name: name.to_owned(), content_type: String::new() };
+        let mut parts = vec![UploadFileRequest { file: Some(file), ..UploadFileRequest::default() }];
+        let data = content.chunks(1 << 20).map(|data| data.to_vec().into());
+        parts.extend(data.map(|data| UploadFileRequest { data, file: None }));
+        let mut files = FileServiceClient::new(self.work.clone().unwrap());
+        let uploaded = files.upload_file(self.mesh.request(futures::stream::iter(parts))).await.unwrap();
+        uploaded.into_inner().data.unwrap().id
     }
 
     /// The inbound address of the channel that every account starts with.

@@ -14,6 +14,7 @@ mod hours;
 mod long_pages;
 mod notes;
 mod projects;
+mod reading;
 mod references;
 mod slow_readers;
 mod stored;

@@ -30,7 +30,7 @@ use uuid::Uuid;
 use crate::private;
 
 pub use orphans::{list, worker};
-pub use reading::{HttpBodies, Reading};
+pub use reading::{HttpBodies, Messages, Reading};
 pub use settings::{FileSettings, S3Identity};
 
 /// The longest part of a key in a reference.

@@ -20,15 +20,18 @@ use super::error::unreachable;
 /// The bytes read in one request. Each piece is a separate request, so that a slow receiver does not hit a timeout of
 /// the store.
 const PIECE: u64 = 256 << 10;
-/// The maximum bytes of content in one message.
+/// The maximum bytes of content in one message, as the proto files say.
 const MAX_CONTENT: usize = 64 << 10;
 /// The maximum files that a process reads at the same time. Each holds one piece in memory, 64 MiB in total.
 pub(super) const MAX_READINGS: usize = 256;
 /// A stream is ended after its receiver has taken nothing for this long.
 const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A streamed response; see `admin.api.v1.HttpBody`.
-pub type HttpBodies = Pin<Box<dyn Stream<Item = Result<HttpBody, Status>> + Send>>;
+/// A streamed response.
+pub type Messages<M> = Pin<Box<dyn Stream<Item = Result<M, Status>> + Send>>;
+
+/// The same, of a page or a file; see `admin.api.v1.HttpBody`.
+pub type HttpBodies = Messages<HttpBody>;
 
 /// A file that is being read.
 pub struct Reading {
@@ -102,16 +105,20 @@ impl Reading {
             head.data = content.into();
             return Ok(Response::new(Box::pin(futures::stream::iter([Ok(head)]))));
         }
+        Ok(Response::new(self.stream(head, |data| HttpBody { data, ..HttpBody::default() })))
+    }
+
+    /// The messages of a response: `head`, and then one for each piece, made by `message`.
+    pub fn stream<M: Send + 'static>(self, head: M, message: fn(Bytes) -> M) -> Messages<M> {
         let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(self.send(head, sender));
-        let messages = futures::stream::unfold(receiver, async |mut receiver| {
+        tokio::spawn(self.send(head, message, sender));
+        Box::pin(futures::stream::unfold(receiver, async |mut receiver| {
             receiver.recv().await.map(|message| (message, receiver))
-        });
-        Ok(Response::new(Box::pin(messages)))
+        }))
     }
 
     /// Sends the pieces. Ends when the receiver is gone or stalls, which releases the file and its permit.
-    async fn send(mut self, head: HttpBody, sender: mpsc::Sender<Result<HttpBody, Status>>) {
+    async fn send<M>(mut self, head: M, of_piece: fn(Bytes) -> M, sender: mpsc::Sender<Result<M, Status>>) {
         let mut message = Some(Ok(head));
         while let Some(next) = message {
             let failed = next.is_err();
@@ -121,7 +128,7 @@ impl Reading {
             }
             message = match self.next(MAX_CONTENT).await {
                 Ok(None) => None,
-                Ok(Some(data)) => Some(Ok(HttpBody { data, ..HttpBody::default() })),
+                Ok(Some(data)) => Some(Ok(of_piece(data))),
                 Err(error) => Some(Err(error.into())),
             };
         }

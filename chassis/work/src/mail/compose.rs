@@ -15,8 +15,8 @@ use super::stored::{Part, Stored};
 /// The part of a digest that a boundary ends with.
 const DIGEST_BYTES: usize = 16;
 
-/// `date` is when the mail was queued. All parts must be loaded.
-pub(super) fn compose(mail: &Stored, id: Uuid, date: DateTime<Utc>) -> Result<Message, String> {
+/// `date` is when the mail was queued. All parts must be loaded; taken as a whole, so that no bytes of them are copied.
+pub(super) fn compose(mail: Stored, id: Uuid, date: DateTime<Utc>) -> Result<Message, String> {
     let from = mail.from.as_ref().ok_or("the mail has no sender")?.mailbox()?;
     let mut builder = Message::builder()
         .message_id(Some(format!("<{id}@{}>", from.email.domain())))
@@ -40,17 +40,18 @@ pub(super) fn compose(mail: &Stored, id: Uuid, date: DateTime<Utc>) -> Result<Me
     with_body(builder, mail, id)
 }
 
-fn with_body(builder: MessageBuilder, mail: &Stored, id: Uuid) -> Result<Message, String> {
-    let made = match (content(mail, id)?, mail.parts.as_slice()) {
-        (Content::Single(part), []) => builder.singlepart(part),
-        (Content::Multi(part), []) => builder.multipart(part),
-        (content, parts) => {
-            let mixed = MultiPart::mixed().boundary(boundary(mail, id, "mixed"));
+fn with_body(builder: MessageBuilder, mut mail: Stored, id: Uuid) -> Result<Message, String> {
+    let parts = std::mem::take(&mut mail.parts);
+    let made = match content(&mail, id)? {
+        Content::Single(part) if parts.is_empty() => builder.singlepart(part),
+        Content::Multi(part) if parts.is_empty() => builder.multipart(part),
+        content => {
+            let mixed = MultiPart::mixed().boundary(boundary(&mail, id, "mixed"));
             let mixed = match content {
                 Content::Single(part) => mixed.singlepart(part),
                 Content::Multi(part) => mixed.multipart(part),
             };
-            builder.multipart(parts.iter().map(attachment).fold(mixed, MultiPart::singlepart))
+            builder.multipart(parts.into_iter().map(attachment).fold(mixed, MultiPart::singlepart))
         }
     };
     made.map_err(|error| error.to_string())
@@ -92,14 +93,17 @@ fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "")
 }
 
-fn attachment(part: &Part) -> SinglePart {
+fn attachment(part: Part) -> SinglePart {
     let octets = "application/octet-stream";
-    let content_type = ContentType::parse(&part.content_type).or_else(|_| ContentType::parse(octets));
+    // Parts of these types must not be encoded (RFC 2045, section 6.4): mail readers would look for parts inside.
+    let given = part.content_type.to_ascii_lowercase();
+    let is_composite = ["message/", "multipart/"].iter().any(|kind| given.starts_with(kind));
+    let content_type = if is_composite { octets } else { &part.content_type };
+    let content_type = ContentType::parse(content_type).or_else(|_| ContentType::parse(octets));
     let content_type = content_type.unwrap_or(ContentType::TEXT_PLAIN);
     // A path would reveal where a file came from, and some mail readers would follow it.
     let name = one_line(&part.name).replace(['/', '\\', '"'], "_");
     // Always Base64: content that looks like text would be sent unencoded, including bare line feeds.
-    let body = Body::new_with_encoding(part.bytes.clone(), ContentTransferEncoding::Base64)
-        .unwrap_or_else(Body::new);
+    let body = Body::new_with_encoding(part.bytes, ContentTransferEncoding::Base64).unwrap_or_else(Body::new);
     Attachment::new(name).body(body, content_type)
 }

@@ -8,8 +8,10 @@ use chassis_base::error::chain;
 use chassis_data::write::Tx;
 use chrono::{DateTime, TimeDelta, Utc};
 use prost::Message as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
+use super::account_files::{AccountFiles, FileReference};
 use super::mailer::{Failure, Mailer};
 use super::message::AttachmentSource;
 use super::outcome::{Refused, Status};
@@ -30,19 +32,33 @@ const RECOVERY_DELAY: TimeDelta = TimeDelta::minutes(1);
 const BATCH: usize = 20;
 /// For creating or fetching one attachment.
 const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
+/// How many KiB of files of accounts are read into memory at the same time: what two of the largest mails have.
+const MAX_LOADED_KIB: u32 = 20 << 10;
 /// The characters that are stored of a server's reply.
 const MAX_REASON: usize = 1000;
+
+/// What became of an attempt at a delivery.
+pub struct Attempted<'a> {
+    pub mail: Uuid,
+    pub status: Status,
+    /// Why the last attempt failed; empty if it did not.
+    pub error: &'a str,
+    /// The files that the mail goes without, because they have been deleted.
+    pub left_out: &'a [Uuid],
+}
 
 /// Told of every attempt at a delivery, in the transaction that records it: a record that shows the state of its mail
 /// changes with it.
 #[tonic::async_trait]
 pub trait DeliveryObserver: Send + Sync {
-    /// `error` says why the last attempt failed; empty if it did not.
-    async fn attempted(&self, tx: &mut Tx<'_>, mail: Uuid, status: Status, error: &str) -> Result<(), Error>;
+    async fn attempted(&self, tx: &mut Tx<'_>, attempted: &Attempted<'_>) -> Result<(), Error>;
 }
 
 struct Delivery {
     mailer: Mailer,
+    files: AccountFiles,
+    /// Limits the files that are in memory; a permit for each KiB.
+    memory: Arc<Semaphore>,
     source: Option<Arc<dyn AttachmentSource>>,
     observer: Option<Arc<dyn DeliveryObserver>>,
 }
@@ -71,11 +87,13 @@ impl Queued {
 /// The worker that delivers the queue.
 pub fn worker(
     mailer: Mailer,
+    files: AccountFiles,
     source: Option<Arc<dyn AttachmentSource>>,
     observer: Option<Arc<dyn DeliveryObserver>>,
 ) -> Worker {
     let due = Due::new("mail work", "work.status = 'queued'", "work.next_at");
-    let delivery = Arc::new(Delivery { mailer, source, observer });
+    let memory = Arc::new(Semaphore::new(MAX_LOADED_KIB as usize));
+    let delivery = Arc::new(Delivery { mailer, files, memory, source, observer });
     Worker::new("mail", due, move |job| {
         let delivery = Arc::clone(&delivery);
         async move { run(&job, &delivery).await }
@@ -85,11 +103,13 @@ pub fn worker(
 async fn run(job: &Job, delivery: &Delivery) -> Result<Next, Error> {
     for _ in 0..BATCH {
         let Some(mut mail) = job.write(&(), claim).await? else { return Ok(Next::WhenDue) };
-        let failure = match delivery.message(job, &mail).await? {
-            Ok(message) => delivery.deliver(job, &mut mail, &message).await?,
-            Err(failure) => Some(failure),
+        let (failure, left_out) = match delivery.message(job, &mail).await? {
+            Ok(Composed { message, left_out, memory: _memory }) => {
+                (delivery.deliver(job, &mut mail, &message).await?, left_out)
+            }
+            Err(failure) => (Some(failure), Vec::new()),
         };
-        let attempt = Attempt { mail, failure, observer: delivery.observer.clone() };
+        let attempt = Attempt { mail, failure, left_out, observer: delivery.observer.clone() };
         job.write(&attempt, record_attempt).await?;
         if let Some(Failure::Unreachable(error)) = attempt.failure {
             return Err(Error::Internal(format!("mail cannot be delivered: {error}")));
@@ -103,56 +123,107 @@ struct Attempt {
     mail: Queued,
     /// `None` when every recipient has an outcome.
     failure: Option<Failure>,
+    /// The deleted files that the message does not have.
+    left_out: Vec<Uuid>,
     observer: Option<Arc<dyn DeliveryObserver>>,
+}
+
+/// A formatted message.
+struct Composed {
+    message: Vec<u8>,
+    left_out: Vec<Uuid>,
+    /// The share of the memory for files, until the message is sent.
+    memory: Option<OwnedSemaphorePermit>,
+}
+
+/// An attachment that was to be loaded.
+enum Loaded {
+    Part(Part),
+    /// The file with this id has been deleted.
+    Deleted(Uuid),
 }
 
 impl Delivery {
     /// The formatted message, signed if the account has a key for the sender's domain.
-    async fn message(&self, job: &Job, mail: &Queued) -> Result<Result<Vec<u8>, Failure>, Error> {
+    async fn message(&self, job: &Job, mail: &Queued) -> Result<Result<Composed, Failure>, Error> {
         if mail.attempts > MAX_ATTEMPTS {
             return Ok(Err(Failure::Permanent("every attempt at delivery was interrupted".to_owned())));
         }
-        let message = match self.compose(job, mail).await {
-            Ok(message) => message,
+        let composed = match self.compose(job, mail).await {
+            Ok(composed) => composed,
             Err(failure) => return Ok(Err(failure)),
         };
         let domain = mail.sender.rsplit_once('@').map_or("", |(_, domain)| domain);
         let key =
             job.db().read(async |connection| keys::find(connection, job.account_id(), domain).await).await?;
-        let Some(key) = key else { return Ok(Ok(message)) };
+        let Some(key) = key else { return Ok(Ok(composed)) };
         let signed = dkim::Signer::new(&key.pem).map_err(str::to_owned).and_then(|signer| {
             let key = dkim::SigningKey { domain: &key.domain, selector: &key.selector, signer: &signer };
-            dkim::sign(&message, &key, mail.created_at)
+            dkim::sign(&composed.message, &key, mail.created_at)
         });
-        Ok(signed.map_err(Failure::Permanent))
+        Ok(signed.map(|message| Composed { message, ..composed }).map_err(Failure::Permanent))
     }
 
-    async fn compose(&self, job: &Job, mail: &Queued) -> Result<Vec<u8>, Failure> {
+    async fn compose(&self, job: &Job, mail: &Queued) -> Result<Composed, Failure> {
         // Mails that an earlier version of the program queued are stored as a complete message.
         if let Some(message) = &mail.message {
-            return Ok(message.clone());
+            return Ok(Composed { message: message.clone(), left_out: Vec::new(), memory: None });
         }
         let content =
             mail.content.as_deref().ok_or_else(|| Failure::Permanent("the mail is empty".to_owned()))?;
         let mut stored = Stored::decode(content).map_err(|error| Failure::Permanent(error.to_string()))?;
-        for part in &mut stored.parts {
-            if let Some(reference) = part.later.take() {
-                *part = self.load(job, &reference).await?;
+        let memory = self.reserve(job, &stored.parts).await;
+        let mut left_out = Vec::new();
+        for part in std::mem::take(&mut stored.parts) {
+            match self.load(job, part).await? {
+                Loaded::Part(part) => stored.parts.push(part),
+                Loaded::Deleted(file) => {
+                    tracing::warn!(mail = %mail.id, %file, "mail goes without a file that was deleted");
+                    left_out.push(file);
+                }
             }
         }
-        let message = compose::compose(&stored, mail.id, mail.created_at).map_err(Failure::Permanent)?;
-        Ok(message.formatted())
+        let message = compose::compose(stored, mail.id, mail.created_at).map_err(Failure::Permanent)?;
+        Ok(Composed { message: message.formatted(), left_out, memory })
     }
 
-    async fn load(&self, job: &Job, reference: &str) -> Result<Part, Failure> {
-        let Some(source) = &self.source else {
-            return Err(Failure::Permanent(format!("nothing here makes the attachment {reference}")));
+    /// Waits for the memory that the files of a mail take. Meanwhile the mail of other accounts goes on.
+    async fn reserve(&self, job: &Job, parts: &[Part]) -> Option<OwnedSemaphorePermit> {
+        let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.size));
+        if bytes == 0 {
+            return None;
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).min(MAX_LOADED_KIB);
+        if let Ok(permit) = Arc::clone(&self.memory).try_acquire_many_owned(kib) {
+            return Some(permit);
+        }
+        job.release_slot();
+        // The semaphore is never closed, so acquiring cannot fail.
+        let permit = Arc::clone(&self.memory).acquire_many_owned(kib).await.ok();
+        job.reacquire_slot().await;
+        permit
+    }
+
+    async fn load(&self, job: &Job, part: Part) -> Result<Loaded, Failure> {
+        let Some(reference) = &part.later else { return Ok(Loaded::Part(part)) };
+        let file = FileReference::parse(reference, part.size);
+        let loading = async {
+            match (&file, &self.source) {
+                (Some(file), _) => Ok(self.files.read(job.account(), file).await),
+                (None, Some(source)) => Ok(source.load(job.account(), reference).await),
+                (None, None) => {
+                    Err(Failure::Permanent(format!("nothing here makes the attachment {reference}")))
+                }
+            }
         };
-        match tokio::time::timeout(LOAD_TIMEOUT, source.load(job.account(), reference)).await {
-            Ok(Ok(Some(attached))) => Ok(attached.into()),
-            Ok(Ok(None)) => Err(Failure::Permanent(format!("the attachment {reference} no longer exists"))),
-            Ok(Err(error)) => Err(Failure::Passing(format!("the attachment {reference}: {}", chain(&error)))),
-            Err(_) => Err(Failure::Passing(format!("the attachment {reference} took too long"))),
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, loading).await;
+        match loaded.map_err(|_| Failure::Passing(format!("the attachment {reference} took too long")))?? {
+            Ok(Some(attached)) => Ok(Loaded::Part(attached.into())),
+            Ok(None) => match file {
+                Some(file) => Ok(Loaded::Deleted(file.id)),
+                None => Err(Failure::Permanent(format!("the attachment {reference} no longer exists"))),
+            },
+            Err(error) => Err(Failure::Passing(format!("the attachment {reference}: {}", chain(&error)))),
         }
     }
 
@@ -241,7 +312,7 @@ async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
 }
 
 async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), Error> {
-    let Attempt { mail, failure, observer } = attempt;
+    let Attempt { mail, failure, left_out, observer } = attempt;
     let (account, now) = (tx.account(), tx.now());
     let status = attempt.status();
     let name = match status {
@@ -276,7 +347,9 @@ async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), Error>
     .execute(tx.db())
     .await?;
     match observer {
-        Some(observer) => observer.attempted(tx, mail.id, status, &error).await,
+        Some(observer) => {
+            observer.attempted(tx, &Attempted { mail: mail.id, status, error: &error, left_out }).await
+        }
         None => Ok(()),
     }
 }

@@ -5,6 +5,9 @@ use lettre::Address;
 use lettre::message::Mailbox;
 use proto::api::Fault;
 use proto::{At, Faults};
+use uuid::Uuid;
+
+use super::account_files::AttachedFile;
 
 /// A mail to be sent. Addresses have been parsed: see [`mailbox`] and [`Mailer::sender`](super::Mailer::sender).
 #[derive(Clone, Debug)]
@@ -31,10 +34,18 @@ pub enum Attachment {
     Inline(Attached),
     /// Loaded from the service's [`AttachmentSource`] at delivery, for example `document-pdf:<id>`.
     Later { reference: String },
+    /// A file of the account, read at delivery. If it was deleted by then, the mail goes without it.
+    File { id: Uuid, size: u64 },
+}
+
+impl From<&AttachedFile> for Attachment {
+    fn from(file: &AttachedFile) -> Self {
+        Self::File { id: file.id, size: file.size }
+    }
 }
 
 /// An attachment with its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub name: String,
     /// For example `application/pdf`.

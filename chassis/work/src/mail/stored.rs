@@ -3,6 +3,7 @@
 
 use lettre::message::Mailbox;
 
+use super::account_files::FileReference;
 use super::message::{Attached, Attachment, Mail, one_line};
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -45,7 +46,7 @@ pub(super) struct Header {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    /// The reference of a part that is loaded at delivery; the other fields are empty then.
+    /// The reference of a part that is loaded at delivery; the other fields but `size` are empty then.
     #[prost(string, optional, tag = "1")]
     pub later: Option<String>,
     #[prost(string, tag = "2")]
@@ -54,6 +55,9 @@ pub(super) struct Part {
     pub content_type: String,
     #[prost(bytes = "vec", tag = "4")]
     pub bytes: Vec<u8>,
+    /// The bytes of a file that is read at delivery; 0 where this is not known.
+    #[prost(uint64, tag = "5")]
+    pub size: u64,
 }
 
 impl Stored {
@@ -94,14 +98,18 @@ fn part(attachment: &Attachment) -> Part {
     match attachment {
         Attachment::Inline(Attached { name, content_type, bytes }) => {
             let (name, content_type, bytes) = (name.clone(), content_type.clone(), bytes.clone());
-            Part { later: None, name, content_type, bytes }
+            Part { name, content_type, bytes, ..Part::default() }
         }
         Attachment::Later { reference } => Part { later: Some(reference.clone()), ..Part::default() },
+        Attachment::File { id, size } => {
+            let file = FileReference { id: *id, size: *size };
+            Part { later: Some(file.text()), size: file.size, ..Part::default() }
+        }
     }
 }
 
 impl From<Attached> for Part {
     fn from(Attached { name, content_type, bytes }: Attached) -> Self {
-        Self { later: None, name, content_type, bytes }
+        Self { name, content_type, bytes, ..Self::default() }
     }
 }

@@ -14,7 +14,7 @@ use super::*;
 fn made(mail: &Mail) -> String {
     // As the worker does: from the stored form.
     let stored = Stored::decode(Stored::of(mail).encode_to_vec().as_slice()).unwrap();
-    let message = compose(&stored, Uuid::from_u128(7), chrono::DateTime::UNIX_EPOCH).unwrap();
+    let message = compose(stored, Uuid::from_u128(7), chrono::DateTime::UNIX_EPOCH).unwrap();
     String::from_utf8(message.formatted()).unwrap()
 }
 
@@ -153,7 +153,7 @@ proptest! {
                 let broken = |letter: char| letter.is_control() || letter.is_whitespace();
                 prop_assert!(!address.contains(broken) && address.len() <= 254, "{address:?}");
                 let mail = Mail { to: vec![found], ..plain("s") };
-                let stored = compose(&Stored::of(&mail), Uuid::nil(), chrono::DateTime::UNIX_EPOCH).unwrap();
+                let stored = compose(Stored::of(&mail), Uuid::nil(), chrono::DateTime::UNIX_EPOCH).unwrap();
                 prop_assert_eq!(stored.envelope().to().len(), 1);
             }
         }
@@ -213,4 +213,22 @@ fn no_text_makes_a_boundary_longer_than_mail_allows() {
     let used = text.split("boundary=\"").nth(1).unwrap().split('"').next().unwrap();
     assert!(used.len() <= 70, "{used}");
     assert_eq!(parts(&text, "either").len(), 2);
+}
+
+#[test]
+fn a_mail_that_is_attached_is_a_file_like_others() {
+    let mut mail = plain("Hello");
+    let bytes = b"Subject: Inner\r\n\r\n--x\r\n".to_vec();
+    mail.attachments = ["Message/RFC822", "multipart/mixed"]
+        .map(|kind| {
+            Attachment::Inline(Attached {
+                name: "a.eml".into(),
+                content_type: kind.into(),
+                bytes: bytes.clone(),
+            })
+        })
+        .to_vec();
+    let text = made(&mail);
+    assert_eq!(text.matches("Content-Type: application/octet-stream").count(), 2, "{text}");
+    assert!(!text.contains("Inner") && text.contains("filename=\"a.eml\""), "{text}");
 }

@@ -12,7 +12,7 @@ svc-relations:
   callers: [gateway, svc-billing, svc-crm, svc-support, svc-work, svc-automation, team-*]
   reaches: [database, mail]
 svc-billing:
-  peers: [relations]
+  peers: [relations, work]
   listeners: [automation, "crm;quote.accepted", "work;file.stored;invoice.deleted;quote.deleted"]
   callers: [gateway, svc-relations, svc-support, svc-work, svc-automation, team-*]
   configMaps: [mesh, services, billing]
@@ -23,7 +23,7 @@ svc-crm:
   callers: [gateway, svc-billing, svc-work, svc-automation, team-*]
   reaches: [database, mail]
 svc-support:
-  peers: [relations, billing]
+  peers: [relations, billing, work]
   listeners: [automation, "work;file.stored"]
   callers: [gateway, svc-automation, team-*]
   configMaps: [mesh, services, support]

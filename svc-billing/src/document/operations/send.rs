@@ -1,7 +1,7 @@
 //! Mailing a document.
 
 use chassis_data::Tx;
-use chassis_work::mail::{Attachment, Mail, Mailbox, Mailer, read_addresses};
+use chassis_work::mail::{AttachedFile, Attachment, Mail, Mailbox, Mailer, read_addresses};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
@@ -12,7 +12,7 @@ use super::family::Family;
 use super::finalize::{make_final, status_before};
 use super::{OperationContext, record_history};
 use crate::document::mailer::{DocumentMail, PdfReference};
-use crate::document::{Kind, Record, events, store};
+use crate::document::{Kind, Record, attachment, events, store};
 use crate::error::Error;
 use crate::identity;
 
@@ -24,6 +24,8 @@ const MAX_RECIPIENTS: usize = 20;
 pub(crate) struct SendContext {
     pub operation: OperationContext,
     pub mailer: Mailer,
+    /// The files that the request attaches.
+    pub files: Vec<AttachedFile>,
 }
 
 struct Recipients {
@@ -60,7 +62,10 @@ pub(crate) async fn send(
     let mail = compose(tx, context, record, given, recipients).await?;
     let mail_id = chassis_work::mail::queue(tx, &mail).await?;
     let send_type = send_type(given.send_type(), record);
-    let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
+    let mut data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
+    if !context.files.is_empty() {
+        data["attachments"] = attachment::listed(&context.files);
+    }
     record_history(tx, record.id, "sent", data, Some(mail_id)).await?;
     events::sent(tx, record, &send_type, &addresses);
     family.log_target(tx).await?;
@@ -116,6 +121,7 @@ async fn compose(
     if given.include_pdf.unwrap_or(true) {
         mail.attachments.push(Attachment::Later { reference: PdfReference::from(record).to_string() });
     }
+    mail.attachments.extend(context.files.iter().map(Attachment::from));
     mail.reference = format!("document:{}", record.id);
     Ok(mail)
 }

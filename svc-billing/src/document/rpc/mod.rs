@@ -11,6 +11,7 @@ use std::sync::Arc;
 use chassis_base::paging::Page;
 use chassis_data::{LazyTx, Tx};
 use chassis_rpc::{Call, Context};
+use proto::At;
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse,
     DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest,
@@ -118,10 +119,14 @@ impl DocumentService {
         &self,
         request: Request<SendDocumentRequest>,
     ) -> Result<Response<SendDocumentResponse>, Status> {
-        let call = Call::open(request)?;
+        let mut call = Call::open(request)?;
+        let named = call.input.mail.as_ref().map_or(&[][..], |mail| &mail.attachments);
+        let (root, faults) = (At::ROOT, &mut call.faults);
+        let at = root.name("mail");
+        let files = self.shared.files.attach(&call.context, named, &at.name("attachments"), faults).await?;
         let client = self.client_of_draft(&call.context, &call.input.id).await?;
         let operation = self.context(client);
-        let send_context = SendContext { operation, mailer: self.shared.mailer.clone() };
+        let send_context = SendContext { operation, mailer: self.shared.mailer.clone(), files };
         self.shared.db.write_with(call, send_context, send).await
     }
 

@@ -1,7 +1,7 @@
 //! Smaller changes of documents: what was sent, viewed and printed, the history, and names that follow a client.
 
 use chassis_base::AccountId;
-use chassis_work::mail::Status;
+use chassis_work::mail::Attempted;
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -178,11 +178,13 @@ pub(crate) async fn insert_history(
     Ok(())
 }
 
-/// An entry of a document's history, by its ids.
+/// An entry of a document's history.
 #[derive(chassis_derive::FromRow)]
-pub(crate) struct HistoryKey {
+pub(crate) struct HistoryEntry {
     pub document_id: Uuid,
     pub id: Uuid,
+    /// JSON text of an object.
+    pub data: String,
 }
 
 /// Records how far the delivery of a mail has come. `None` when no document has sent the mail, or its history tells so
@@ -190,15 +192,27 @@ pub(crate) struct HistoryKey {
 pub(crate) async fn mark_delivery(
     connection: &mut PgConnection,
     account: AccountId,
-    mail: Uuid,
-    status: Status,
-    error: &str,
-) -> Result<Option<HistoryKey>, Error> {
+    attempted: &Attempted<'_>,
+) -> Result<Option<HistoryEntry>, Error> {
     let sql = "update billing.document_history set mail_status = $3, mail_error = $4 \
                where account_id = $1 and mail_id = $2 and (mail_status is distinct from $3 or mail_error is distinct from $4) \
-               returning document_id, id";
+               returning document_id, id, data";
+    let Attempted { mail, status, error, .. } = *attempted;
     let query = sqlx::query_as(sql).bind(account).bind(mail).bind(status).bind(error);
     Ok(query.fetch_optional(connection).await?)
+}
+
+/// Replaces what an entry of the history says.
+pub(crate) async fn set_history_data(
+    connection: &mut PgConnection,
+    account: AccountId,
+    entry: &HistoryEntry,
+    data: &str,
+) -> Result<(), Error> {
+    let sql = "update billing.document_history set data = $4 where account_id = $1 and document_id = $2 and id = $3";
+    let query = sqlx::query(sql).bind(account).bind(entry.document_id).bind(entry.id).bind(data);
+    query.execute(connection).await?;
+    Ok(())
 }
 
 /// Gives a document a new version after a change of an entry of its history. Tells whether it did: an old entry is not
@@ -206,7 +220,7 @@ pub(crate) async fn mark_delivery(
 pub(crate) async fn raise_if_shown(
     connection: &mut PgConnection,
     account: AccountId,
-    entry: &HistoryKey,
+    entry: &HistoryEntry,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
     let sql = concat!(

@@ -1,6 +1,7 @@
 //! `FileService`: parses requests, calls the operations, answers. A folder, because uploads and downloads stream.
 
 pub(crate) mod download;
+mod read;
 mod upload;
 
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_work::Files;
+use chassis_work::files::Messages;
 use proto::api::WholeListMeta;
 use proto::work::file_service_server::FileService;
 use proto::work::{
     DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
-    ListFilesResponse, UploadFileRequest, UploadFileResponse,
+    ListFilesResponse, ReadFileRequest, ReadFileResponse, UploadFileRequest, UploadFileResponse,
 };
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
@@ -95,6 +97,15 @@ impl FileService for FilesRpc {
             operations::remove_bytes_now(&self.db, &self.files, &account, &record).await;
         }
         Ok(answer)
+    }
+
+    type ReadFileStream = Messages<ReadFileResponse>;
+
+    async fn read_file(
+        &self,
+        request: Request<ReadFileRequest>,
+    ) -> Result<Response<Messages<ReadFileResponse>>, Status> {
+        read::read(&self.db, &self.files, request).await
     }
 
     async fn upload_file(
