@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
 mod accepting;
+mod attachments;
 mod concurrency;
 mod counted;
 mod creating;

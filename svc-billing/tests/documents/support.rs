@@ -4,18 +4,22 @@ use std::path::Path;
 
 use chassis_base::{Account, Clock};
 use chassis_service::Service;
-use chassis_testing::{Started, TestDatabase};
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
+use proto::work::file_service_client::FileServiceClient;
+use proto::work::{FileInput, UploadFileRequest};
 use serde_json::{Value, json};
 use svc_billing::Billing;
 use svc_relations::Relations;
+use svc_work::Work;
 use tempfile::TempDir;
 use tonic::transport::Channel;
 
 /// Making a PDF takes long without optimisation, and longer beside other tests.
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
-const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
+const SCOPES: [&str; 6] =
+    ["invoices.read", "invoices.write", "relations.read", "relations.write", "files.read", "files.write"];
 
 pub(crate) struct World {
     pub database: TestDatabase,
@@ -23,6 +27,7 @@ pub(crate) struct World {
     gateway: TestGateway,
     files: TempDir,
     billing: Started,
+    work: Option<Started>,
     _relations: Started,
 }
 
@@ -41,20 +46,39 @@ impl World {
         Self::with_mail(smtp_url).await
     }
 
+    /// The same, with the service that keeps the files of the accounts.
+    pub(crate) async fn mailing_files(smtp_url: &str) -> Self {
+        Self::build(smtp_url, true).await
+    }
+
     /// Without a server nothing works in the background, so that queues stay where they can be looked at.
     async fn with_mail(smtp_url: &str) -> Self {
-        let database = TestDatabase::new(&[
-            (gateway::NAME, &gateway::MIGRATIONS),
+        Self::build(smtp_url, false).await
+    }
+
+    async fn build(smtp_url: &str, keeps_files: bool) -> Self {
+        let mut schemas = vec![
+            (gateway::NAME, &*gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
             ("billing", Billing::migrations()),
-        ])
-        .await;
+        ];
+        schemas.extend(keeps_files.then(|| ("work", Work::migrations())));
+        let database = TestDatabase::new(&schemas).await;
         let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
-        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
-        let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
-        let flags = ["--peers", &peers, "--files-dir", folder];
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
+        let mut peers = vec![format!("relations={}", relations.url())];
+        let work = if keeps_files {
+            let work =
+                chassis_testing::start_with::<Work>(database.url(), &clock, &["--files-dir", folder]).await;
+            peers.push(format!("work={}", work.url()));
+            Some(work)
+        } else {
+            None
+        };
+        let known = peers.join(",");
+        let flags = ["--peers", &known, "--files-dir", folder];
         let flags = [&flags[..], &DEADLINE].concat();
         let billing = if smtp_url.is_empty() {
             chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await
@@ -62,10 +86,10 @@ impl World {
             let flags = [&flags[..], &["--smtp-url", smtp_url]].concat();
             chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await
         };
-        let peers = [peers, format!("billing={}", billing.url())];
+        peers.push(format!("billing={}", billing.url()));
         let flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
         let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-        Self { database, clock, gateway, files, billing, _relations: relations }
+        Self { database, clock, gateway, files, billing, work, _relations: relations }
     }
 
     /// An account of its own, with a key that may do everything here.
@@ -73,6 +97,22 @@ impl World {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
+    }
+
+    /// Works in the same account with another key.
+    pub(crate) async fn user_with(&self, account: &Account, scopes: &[&str]) -> User {
+        User { api: self.gateway.api(account, scopes).await, account: account.clone() }
+    }
+
+    /// Uploads a file; its id.
+    pub(crate) async fn upload(&self, user: &User, name: &str, content: &[u8]) -> String {
+        let file = FileInput { name: name.to_owned(), content_type: String::new() };
+        let mut parts = vec![UploadFileRequest { file: Some(file), ..UploadFileRequest::default() }];
+        let data = content.chunks(1 << 20).map(|data| data.to_vec().into());
+        parts.extend(data.map(|data| UploadFileRequest { data, file: None }));
+        let mut files = FileServiceClient::new(self.work.as_ref().unwrap().channel());
+        let request = TestCaller::mesh(&user.account, &self.clock).request(futures::stream::iter(parts));
+        files.upload_file(request).await.unwrap().into_inner().data.unwrap().id
     }
 
     /// Calls billing itself.
