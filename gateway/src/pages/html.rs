@@ -4,11 +4,17 @@ use std::fmt::Write;
 
 use chassis_base::html::escaped;
 
-/// A whole page. `head` and `body` are HTML, the title is text.
+use super::language::Language;
+
+/// A whole page in English. `head` and `body` are HTML, the title is text.
 pub(super) fn document(title: &str, head: &str, body: &str) -> String {
-    let title = escaped(title);
+    document_in(Language::English, title, head, body)
+}
+
+pub(super) fn document_in(language: Language, title: &str, head: &str, body: &str) -> String {
+    let (language, title) = (language.tag(), escaped(title));
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{title}</title>\n{head}\n\

@@ -31,7 +31,7 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = async |Path(code): Path<String>, headers: HeaderMap| -> Response {
         match PAGES.get(code.as_str()) {
             Some(page) => page.answer(&headers),
-            None => NOT_FOUND.answer_with(StatusCode::NOT_FOUND),
+            None => NOT_FOUND.answer_with(StatusCode::NOT_FOUND, &headers),
         }
     };
     Router::new()

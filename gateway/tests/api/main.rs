@@ -7,6 +7,9 @@ mod automation;
 mod browser;
 mod chain;
 mod changes;
+#[path = "../../../svc-billing/tests/page/chromium.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod chromium;
 mod clients;
 mod concurrency_limit;
 mod conditional;
@@ -27,12 +30,15 @@ mod pages;
 mod provisioning;
 mod public;
 mod readiness;
+mod reference_page;
 mod reference_sample;
 mod rehearsal;
+mod removal;
 mod replicas;
 mod schemas;
 mod selections;
 mod snapshots;
 mod support;
+mod unknown_names;
 mod working_mesh;
 mod year;
