@@ -140,6 +140,11 @@ impl World {
         User { api, mesh, channel: self.support.channel(), work }
     }
 
+    /// The files of the accounts cannot be reached any more.
+    pub(crate) fn stop_keeping_files(&mut self) {
+        self.work = None;
+    }
+
     /// The folder of the file store.
     pub(crate) fn files(&self) -> &Path {
         self.files.path()

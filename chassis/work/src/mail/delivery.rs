@@ -183,8 +183,13 @@ impl Delivery {
                 }
             }
         }
-        let message = compose::compose(stored, mail.id, mail.created_at).map_err(Failure::Permanent)?;
-        Ok(Composed { message: message.formatted(), left_out, memory })
+        // Encoding many megabytes would hold up what else this thread does.
+        let (id, queued_at) = (mail.id, mail.created_at);
+        let composing = tokio::task::spawn_blocking(move || {
+            compose::compose(stored, id, queued_at).map(|message| message.formatted())
+        });
+        let message = composing.await.map_err(|error| Failure::Passing(error.to_string()))?;
+        Ok(Composed { message: message.map_err(Failure::Permanent)?, left_out, memory })
     }
 
     /// Waits for the memory that the files of a mail take. Meanwhile the mail of other accounts goes on.

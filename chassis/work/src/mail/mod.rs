@@ -1,10 +1,11 @@
 //! Mail: queued in the transaction that causes it, composed and delivered later by a worker.
 //!
 //! The queue keeps the parts of a mail, and each attempt composes the message from them with the same `Message-ID`,
-//! `Date` and signature. So attachments that are slow to create or to fetch are loaded outside any transaction, and files
-//! of the account are in no row: the queue names them, and their bytes are in memory for as long as a delivery lasts. If the
-//! process crashes after the server has accepted a mail and before that is recorded, the mail is sent again with the
-//! same `Message-ID`, by which receiving systems recognise duplicates. Otherwise each recipient gets it once.
+//! `Date` and signature. So attachments that are slow to create or to fetch are loaded outside any transaction, and
+//! files of the account are in no row: the queue names them, and their bytes are in memory for as long as an attempt
+//! lasts. If the process crashes after the server has accepted a mail and before that is recorded, the mail is sent
+//! again with the same `Message-ID`, by which receiving systems recognise duplicates. Otherwise each recipient gets it
+//! once.
 
 mod account_files;
 pub mod automatic;
