@@ -11,11 +11,13 @@ pub mod policy;
 pub mod unary;
 
 mod names;
+mod nearest;
 
 pub use check::Check;
 pub use fault::{At, Faults};
 pub use list::ListRequest;
 pub use names::{snake, value_name};
+pub use nearest::{did_you_mean, nearest};
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod generated {

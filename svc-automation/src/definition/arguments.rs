@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
-use proto::Faults;
 use proto::api::Fault;
+use proto::{Faults, did_you_mean};
 use serde_json::{Map, Value};
 
 use crate::template::is_template;
@@ -87,8 +87,9 @@ impl Check<'_> {
                 }
                 None => {
                     let names: Vec<&str> = message.fields.keys().map(String::as_str).collect();
-                    let detail =
-                        format!("{} has no field {name}; it has {}", message.message, names.join(", "));
+                    let meant = did_you_mean(name, names.iter().copied());
+                    let has = format!("{} has no field {name}; it has {}", message.message, names.join(", "));
+                    let detail = has + &meant;
                     self.faults.add_at(pointer, Fault::NotAllowed, detail);
                 }
             }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use chassis_base::Timezone;
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
-use proto::Faults;
 use proto::api::Fault;
+use proto::{Faults, did_you_mean};
 
 use super::kind::Kind;
 use super::model::{Definition, Http, Mail, Retry, Step, Trigger, Wait};
@@ -104,7 +104,9 @@ impl<'d> Check<'_, 'd> {
     fn trigger(&mut self, trigger: &Trigger, at: &str) {
         match trigger {
             Trigger::Event(name) if !BUILT_IN.contains(&canonical(name)) => {
-                let detail = format!("there is no built-in event {name}; for a key of your own use custom");
+                let meant = did_you_mean(name, BUILT_IN);
+                let detail =
+                    format!("there is no built-in event {name}; for a key of your own use custom{meant}");
                 self.add(at, "/event", Fault::NotAllowed, detail);
             }
             Trigger::Custom(key) if key.is_empty() || key.len() > MAX_EVENT || !is_event_name(key) => {

@@ -183,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_almost_one_of_the_message_has_that_in_its_fault() {
+        let mut faults = Faults::default();
+        let with = json!({"id": "x", "client": {"pay_term": 14}});
+        find(UPDATE).ok().unwrap().check(with.as_object().unwrap(), "/with", &mut faults);
+        assert_eq!(faults.entries()[0].pointer, "/with/client/pay_term");
+        assert!(faults.entries()[0].detail.ends_with("did you mean `payment_term`?"), "{faults:?}");
+    }
+
+    #[test]
     fn what_is_required_must_be_there_unless_an_update_leaves_it() {
         let missing = [("/with/link/client_id".to_owned(), Fault::Required)];
         assert_eq!(checked(LINK, &json!({"id": "x", "link": {}})), missing);

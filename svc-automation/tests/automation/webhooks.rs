@@ -72,7 +72,7 @@ fn input(receiver: &Receiver, types: &[&str]) -> WebhookEndpointInput {
 #[tokio::test]
 async fn an_endpoint_gets_what_it_subscribes_to_and_nothing_else() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
-    let endpoint = world.endpoint(&receiver, &["order.shipped"]).await;
+    let endpoint = world.endpoint(&receiver, &["custom.order.shipped"]).await;
     world.fire("order.lost", &json!({})).await;
     world.fire("order.shipped", &json!({"order": 4711})).await;
     receiver.until_got(1).await;
@@ -85,6 +85,37 @@ async fn an_endpoint_gets_what_it_subscribes_to_and_nothing_else() {
     let body: Value = serde_json::from_str(&got[0].body).unwrap();
     assert_eq!((&body["type"], &body["data"]["order"]), (&json!("order.shipped"), &json!(4711)));
     assert_eq!(deliveries[0].response_status, Some(200));
+}
+
+#[tokio::test]
+async fn an_endpoint_for_an_event_that_does_not_exist_is_refused_at_its_place() {
+    let (world, receiver) = (World::idle().await, Receiver::start().await);
+    let types = ["invoice.paid", "invoice.payed", "order.shipped", "custom.order.shipped", "custom."];
+    let endpoint = Some(input(&receiver, &types));
+    let request = world.caller.request(CreateWebhookEndpointRequest { endpoint });
+    let status = world.webhooks().create_webhook_endpoint(request).await.unwrap_err();
+    let expected = [
+        fault("/endpoint/types/1", "not_allowed"),
+        fault("/endpoint/types/2", "not_allowed"),
+        fault("/endpoint/types/4", "bad_format"),
+    ];
+    assert_eq!(faults(&status), expected);
+}
+
+#[tokio::test]
+async fn an_endpoint_of_the_release_before_keeps_the_events_that_it_names_without_prefix() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let id = world.endpoint(&receiver, &["custom.order.shipped"]).await.id;
+    let as_before = "update automation.webhook_endpoint set types = '{order.shipped}'";
+    sqlx::query(as_before).execute(&mut world.database.connect().await).await.unwrap();
+    world.change(&id, input(&receiver, &["order.shipped", "deal.won"])).await;
+    assert_eq!(world.found(&id).await.types, ["order.shipped", "deal.won"]);
+    world.fire("order.shipped", &json!({"order": 4711})).await;
+    receiver.until_got(1).await;
+    let endpoint = Some(input(&receiver, &["order.lost"]));
+    let request = UpdateWebhookEndpointRequest { id, endpoint, update_mask: None };
+    let status = world.webhooks().update_webhook_endpoint(world.caller.request(request)).await.unwrap_err();
+    assert_eq!(faults(&status), [fault("/endpoint/types/0", "not_allowed")]);
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ impl Endpoint {
         let (sender, _) = mpsc::unbounded_channel();
         let receiver =
             Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
-        let body = json!({"url": receiver.url(), "description": "The website", "types": [EVENT]});
+        let body = json!({"url": receiver.url(), "description": "The website", "types": [format!("custom.{EVENT}")]});
         // The address is another one each time, and so is the key.
         let made = api.post(ENDPOINTS, &format!("seed-endpoint-{}", receiver.url()), &body).await?;
         let path = format!("{ENDPOINTS}/{}", text(&made["data"], "id")?);

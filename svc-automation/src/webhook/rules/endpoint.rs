@@ -5,7 +5,7 @@ use chassis_base::update_mask::UpdateMask;
 use chrono::TimeDelta;
 use proto::api::Fault;
 use proto::automation::WebhookEndpointInput;
-use proto::{At, Faults};
+use proto::{At, Faults, did_you_mean};
 
 use super::attempt::clear_backoff;
 use crate::egress;
@@ -16,7 +16,7 @@ use crate::webhook::Endpoint;
 const FIELDS: [&str; 5] = ["url", "description", "types", "active", "notify_email"];
 /// Endpoints of an account.
 pub(in crate::webhook) const MAX_ENDPOINTS: i64 = 50;
-/// Comes before the name of an event that integrations fire.
+/// Comes before the name of an event that integrations fire, in the types of an endpoint only.
 const CUSTOM_PREFIX: &str = "custom.";
 /// How long the old secret signs beside the new one.
 pub(in crate::webhook) const SECRET_OVERLAP: TimeDelta = TimeDelta::hours(24);
@@ -42,15 +42,11 @@ pub(in crate::webhook) fn apply(
         }
     }
     for (index, kind) in given.types.iter().enumerate() {
-        if kind.is_empty() || !is_event_name(kind) {
-            let detail = "an event must have only the characters a-z 0-9 _ . : -";
-            faults.add(&at.name("types").index(index), Fault::BadFormat, detail);
-        } else if let Some(area) = misnamed(kind) {
-            let detail = format!(
-                "there is no event {kind}; those about a {area} are {}, and one of your own is custom.NAME",
-                built_in_of(area).collect::<Vec<_>>().join(", ")
-            );
-            faults.add(&at.name("types").index(index), Fault::NotAllowed, detail);
+        // What it has shown may be sent back: endpoints of the release before name events of integrations without prefix.
+        if !endpoint.types.iter().any(|stored| stored == canonical(kind))
+            && let Err(wrong) = check_type(kind)
+        {
+            faults.add(&at.name("types").index(index), wrong.fault, wrong.detail);
         }
     }
     if !given.notify_email.is_empty() && email::normalise(&given.notify_email).is_none() {
@@ -83,21 +79,33 @@ pub(in crate::webhook) fn apply(
     }
 }
 
-/// The area of a name that looks like a built-in event and is not one: probably a misspelling.
-fn misnamed(kind: &str) -> Option<&str> {
-    let (area, _) = kind.split_once('.')?;
-    let is_built_in = built_in_of(area).any(|name| name == canonical(kind));
-    (!is_built_in && built_in_of(area).next().is_some()).then_some(area)
+struct WrongType {
+    fault: Fault,
+    detail: String,
 }
 
-fn built_in_of(area: &str) -> impl Iterator<Item = &'static str> {
-    BUILT_IN.into_iter().filter(move |name| name.split_once('.').is_some_and(|(first, _)| first == area))
+/// Whether an endpoint may name this event: one that is built in, or `custom.NAME` for one that integrations fire.
+fn check_type(kind: &str) -> Result<(), WrongType> {
+    let custom = kind.strip_prefix(CUSTOM_PREFIX);
+    if kind.is_empty() || !is_event_name(kind) || custom == Some("") {
+        let detail =
+            "an event must have only the characters a-z 0-9 _ . : -, and one after custom.".to_owned();
+        return Err(WrongType { fault: Fault::BadFormat, detail });
+    }
+    if custom.is_some() || BUILT_IN.contains(&canonical(kind)) {
+        return Ok(());
+    }
+    let meant = did_you_mean(kind, BUILT_IN);
+    let detail = format!("there is no event {kind}; one of your own is {CUSTOM_PREFIX}{kind}{meant}");
+    Err(WrongType { fault: Fault::NotAllowed, detail })
 }
 
-/// Whether an endpoint subscribes to an event. An event that an integration fired may also be named `custom.NAME`.
+/// Whether an endpoint subscribes to an event. One that an integration fired is named `custom.NAME`; endpoints of the
+/// release before may have stored it as `NAME`, which is also how those are named that are built in.
 pub(in crate::webhook) fn is_subscribed(types: &[String], event: &Event) -> bool {
     let is_custom = |kind: &String| {
-        kind.strip_prefix(CUSTOM_PREFIX) == Some(event.kind.as_str()) && event.sequence.is_none()
+        let named = kind.strip_prefix(CUSTOM_PREFIX).map(canonical);
+        named == Some(event.kind.as_str()) && event.sequence.is_none()
     };
     types.is_empty() || types.iter().any(|kind| *kind == event.kind || is_custom(kind))
 }
@@ -138,11 +146,65 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_almost_a_built_in_event_is_refused() {
-        assert_eq!(misnamed("invoice.payed"), Some("invoice"));
-        for fine in ["invoice.paid", "quote.fase_changed", "order.shipped", "custom.invoice", "paid"] {
-            assert_eq!(misnamed(fine), None, "{fine}");
+    fn an_endpoint_names_events_that_are_built_in_and_custom_ones() {
+        for fine in
+            ["invoice.paid", "quote.fase_changed", "custom.order.shipped", "custom.invoice.paid", "custom.x"]
+        {
+            assert!(check_type(fine).is_ok(), "{fine}");
         }
+        for (wrong, fault, said) in [
+            ("invoice.payed", Fault::NotAllowed, "did you mean `invoice.paid`?"),
+            ("order.shipped", Fault::NotAllowed, "one of your own is custom.order.shipped"),
+            ("customer.created.", Fault::NotAllowed, "did you mean `customer.created`?"),
+            ("custom", Fault::NotAllowed, "custom.custom"),
+            ("custom.", Fault::BadFormat, "one after custom."),
+            ("", Fault::BadFormat, "a-z"),
+            ("Invoice.paid", Fault::BadFormat, "a-z"),
+        ] {
+            let refused = check_type(wrong).err().unwrap();
+            assert_eq!(refused.fault, fault, "{wrong}");
+            assert!(refused.detail.contains(said), "{wrong}: {}", refused.detail);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_before_keeps_its_names_and_gets_no_new_ones() {
+        let refused = |types: &[&str]| {
+            let types = types.iter().map(ToString::to_string).collect();
+            let given = WebhookEndpointInput { types, ..WebhookEndpointInput::default() };
+            let mut stored = Endpoint { types: vec!["order.shipped".into()], ..endpoint() };
+            let (mask, mut faults) = (["types".to_owned()], Faults::default());
+            apply(UpdateMask::Only(&mask), &given, &mut stored, false, &mut faults);
+            faults.entries().iter().map(|entry| entry.pointer.clone()).collect::<Vec<_>>()
+        };
+        assert!(refused(&["order.shipped", "invoice.paid"]).is_empty());
+        assert_eq!(refused(&["order.shipped", "order.lost"]), ["/endpoint/types/1"]);
+    }
+
+    #[test]
+    fn a_custom_name_is_an_event_that_an_integration_fired() {
+        let event = |kind: &str, sequence| Event {
+            id: Uuid::nil(),
+            kind: kind.to_owned(),
+            entity_type: String::new(),
+            entity_id: String::new(),
+            sequence,
+            data: "{}".to_owned(),
+            occurred_at: DateTime::UNIX_EPOCH,
+            depth: 0,
+            actor: String::new(),
+        };
+        let gets =
+            |name: &str, kind: &str, sequence| is_subscribed(&[name.to_owned()], &event(kind, sequence));
+        assert!(gets("custom.order.shipped", "order.shipped", None));
+        assert!(gets("order.shipped", "order.shipped", None), "of the release before");
+        assert!(gets("custom.custom.x", "custom.x", None) && gets("custom.x", "custom.x", None));
+        assert!(
+            gets("custom.invoice.paid", "invoice.paid", None) && gets("invoice.paid", "invoice.paid", None)
+        );
+        assert!(!gets("custom.invoice.paid", "invoice.paid", Some(1)), "a service told it");
+        assert!(gets("custom.quote.fase_changed", "quote.phase_changed", None));
+        assert!(!gets("custom.order.lost", "order.shipped", None));
     }
 
     #[test]
