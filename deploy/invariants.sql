@@ -160,14 +160,15 @@ with counted as (
         union all select list, account_id, entries, bucket from relations.total
         union all select list, account_id, entries, bucket from support.total
         union all select list, account_id, entries, bucket from work.total
-    ) slots where bucket = '0001-01-01' and list not like '%/%'
+    ) slots where bucket = '0001-01-01' and list not like '%/%' and list <> 'payment'
 )
 select 'lists have the totals that they show', count(*)
 from (select 1 from counted group by list, account_id having sum(entries) <> 0) wrong;
 
 -- Counters of filters, and segments of both levels, are what they count, if the list is prepared. Counters of filters also if
 -- they were kept from the beginning: the database had them when it was new, and no older release wrote to it. The name of a
--- counter is that of its list, or list/column/value, or list/value for the status of deals and the type of relations.
+-- counter is that of its list, or list/column/value, or list/value for the status of deals and the type of relations. The list
+-- of all payments had no counter from the beginning, so it is compared like a filter.
 select coalesce(bool_or(installed_on < (select min(installed_on) from billing._sqlx_migrations) + interval '1 minute'), false)
     as kept_from_the_beginning
 from billing._sqlx_migrations where version = 80 \gset
@@ -177,7 +178,8 @@ select
     select 'filters of %1$s have the totals that they show: %2$s', count(*)
     from (
         select account_id, list, sum(entries) as entries from %1$s.total
-        where bucket = '0001-01-01' and list like '%2$s/%%' and (list not like '%2$s/%%/%%'
+        where bucket = '0001-01-01' and (list like '%2$s/%%' or list = 'payment' and '%2$s' = 'payment')
+            and (list like '%2$s/%%' and list not like '%2$s/%%/%%'
             or %6$L and not exists (select from %1$s.audit where audit.account_id = total.account_id)
             or exists (
                 select from %1$s.prepared_list p
@@ -208,6 +210,7 @@ from (values
     ('billing', 'workorder', 'document', $$kind = 'workorder'$$),
     ('billing', 'product', 'product', 'true'),
     ('billing', 'subscription', 'subscription', 'true'),
+    ('billing', 'payment', 'payment', 'true'),
     ('crm', 'deal', 'deal', 'true'),
     ('relations', 'client', 'relation', $$role = 'client'$$),
     ('relations', 'supplier', 'relation', $$role = 'supplier'$$),
@@ -220,7 +223,18 @@ from (values
 ) as lists (service, list, records, which)
 cross join (values ($$
     case when list not like '%/%' then true
-        when list like '%/%/%' then to_jsonb(entry) ->> split_part(list, '/', 2) = split_part(list, '/', 3)
+        -- Filters that no column has.
+        when list like 'task/status/%' then
+            (to_jsonb(entry) ->> 'completed_at' is null) = (list = 'task/status/open')
+        when list like '%/generation_mode/%' then
+            (to_jsonb(entry) ->> 'is_final')::boolean = (list like '%/final')
+        when list like '%/is_credit/true' then to_jsonb(entry) ->> 'credits' is not null
+        when list like '%/open/true' then
+            (to_jsonb(entry) ->> 'is_final')::boolean and to_jsonb(entry) ->> 'credits' is null
+            and (to_jsonb(entry) ->> 'open_amount')::numeric > 0
+            and to_jsonb(entry) ->> 'payment_status' in ('open', 'partially_paid', 'partially_credited')
+        when list like '%/%/%' then to_jsonb(entry) ->> split_part(list, '/', 2)
+            = substr(list, length(split_part(list, '/', 1)) + length(split_part(list, '/', 2)) + 3)
         else coalesce(to_jsonb(entry) ->> 'status', to_jsonb(entry) ->> 'type') = split_part(list, '/', 2) end
     $$)) as filters (filter)
 \gexec

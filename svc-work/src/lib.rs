@@ -3,7 +3,6 @@
 mod error;
 mod event_listener;
 mod file;
-mod filter;
 mod followup;
 mod hour;
 mod note;

@@ -31,7 +31,15 @@ impl Listing {
         self
     }
 
-    /// In the list when it is filtered by this value of a column, see [`List::only_counted`](crate::list::List::only_counted).
+    /// In the list with this counter, which had none when its first records were stored.
+    #[must_use]
+    pub fn of_prepared(mut self, list: &str) -> Self {
+        self.lists.push(ListName { name: list.to_owned(), by_day: false });
+        self
+    }
+
+    /// In the list when it is filtered by this value of a column, see [`List::only_counted`](crate::list::List::only_counted)
+    /// and [`List::only_counted_where`](crate::list::List::only_counted_where).
     #[must_use]
     pub fn with(mut self, list: &str, column: &str, value: &str) -> Self {
         self.lists.push(ListName { name: filtered(list, column, value), by_day: false });

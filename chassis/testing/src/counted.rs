@@ -12,11 +12,29 @@ use crate::TestDatabase;
 /// # Panics
 /// When a counter is wrong, or when nothing is counted.
 pub async fn assert_filters_counted(database: &TestDatabase, list: &str, table: &str, which: &str) {
+    assert_filters_counted_with(database, list, table, which, &[]).await;
+}
+
+/// The same for a list with filters that no column has: name and value of each, as `name/value`, and its condition.
+///
+/// # Panics
+/// When a counter is wrong, or when nothing is counted.
+pub async fn assert_filters_counted_with(
+    database: &TestDatabase,
+    list: &str,
+    table: &str,
+    which: &str,
+    named: &[(&str, &str)],
+) {
     let schema = table.split('.').next().unwrap_or_default();
+    let named =
+        named.iter().map(|(filter, condition)| format!("when list = '{list}/{filter}' then {condition}"));
+    let named = named.collect::<Vec<_>>().join(" ");
     let sql = format!(
         "select list, entries, (
             select count(*) from {table} entry where entry.account_id = counted.account_id and {which}
-                and to_jsonb(entry) ->> split_part(list, '/', 2) = split_part(list, '/', 3))
+                and case {named}
+                    when true then to_jsonb(entry) ->> split_part(list, '/', 2) = split_part(list, '/', 3) end)
          from (
             select account_id, list, sum(entries)::bigint as entries from {schema}.total
             where bucket = '0001-01-01' and list like '{list}/%/%' group by account_id, list

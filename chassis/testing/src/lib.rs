@@ -19,7 +19,7 @@ mod stored;
 mod tools;
 mod waiting;
 
-pub use counted::assert_filters_counted;
+pub use counted::{assert_filters_counted, assert_filters_counted_with};
 pub use database::TestDatabase;
 pub use fixtures::{account, clock, moment};
 pub use pooler::{ServiceDatabase, TestPooler, service_database};

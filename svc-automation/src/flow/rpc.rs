@@ -75,6 +75,8 @@ impl FlowService for Flows {
         let data = found.map(Flow::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetFlowResponse { data: Some(data) }))
     }
+            trigger_key: Some(input.trigger_key.clone()).filter(|key| !key.is_empty()),
+            category: Some(input.category.clone()).filter(|category| !category.is_empty()),
 
     async fn update_flow(
         &self,

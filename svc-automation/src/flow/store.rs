@@ -53,6 +53,8 @@ pub(super) struct Filter {
     pub selection: Selection,
     pub trigger_type: Option<TriggerType>,
     pub active: Option<bool>,
+    pub trigger_key: Option<String>,
+    pub category: Option<String>,
 }
 
 /// A page, newest first unless `filter` has another order.
@@ -70,6 +72,7 @@ pub(super) async fn list(
     if let Some(active) = filter.active {
         list.only("active", Some(active));
     }
+    list.only("trigger_key", filter.trigger_key.as_deref()).only("category", filter.category.as_deref());
     list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }

@@ -24,6 +24,7 @@ pub(crate) use rpc::Runs;
 const LIST: &str = "run";
 /// What lists filter by.
 const STATUS_COLUMN: &str = "status";
+const TRIGGER_COLUMN: &str = "trigger_type";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -129,12 +130,16 @@ impl Record {
     }
 
     fn listing_as(&self, status: Status) -> Listing {
-        listing(self.created_at, self.id, status.name())
+        listing(self.created_at, self.id, status.name(), self.trigger_type.name())
     }
 }
 
-fn listing(created_at: DateTime<Utc>, id: Uuid, status: &str) -> Listing {
-    Listing::new(created_at, id).of(LIST).with(LIST, STATUS_COLUMN, status)
+fn listing(created_at: DateTime<Utc>, id: Uuid, status: &str, trigger: &str) -> Listing {
+    Listing::new(created_at, id).of(LIST).with(LIST, STATUS_COLUMN, status).with(
+        LIST,
+        TRIGGER_COLUMN,
+        trigger,
+    )
 }
 
 /// The state or result of a step.

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::message;
 use super::operations::{self, NOT_FOUND};
 use super::store::{self, Filter};
+use crate::definition::TriggerType;
 use crate::error::Error;
 
 pub(crate) struct Runs {
@@ -30,12 +31,13 @@ impl RunService for Runs {
         request: Request<ListRunsRequest>,
     ) -> Result<Response<ListRunsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let flow = Some(&input.flow_id).filter(|id| !id.is_empty());
         let filter = Filter {
             selection: Selection::new(context.account(), &input),
             status: Some(input.status.as_str()).filter(|status| !status.is_empty()),
-            // A text that is not an id matches nothing, as the nil id does.
-            flow: flow.map(|id| id::parse(id).unwrap_or_default()),
+            flow: id::filter(&input.flow_id),
+            trigger_type: TriggerType::from_message(input.trigger_type()),
+            entity_type: &input.entity_type,
+            entity_id: &input.entity_id,
         };
         let page = Page::new(input.page, input.per_page);
         let (runs, meta) = self

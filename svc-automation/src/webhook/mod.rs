@@ -14,6 +14,7 @@ pub(crate) mod worker;
 
 use chassis_rpc::token::Identity;
 use chrono::{DateTime, Utc};
+use proto::automation::WebhookDeliveryStatus;
 use uuid::Uuid;
 
 use crate::egress::Secret;
@@ -145,6 +146,16 @@ impl DeliveryStatus {
             Self::Pending => "pending",
             Self::Delivered => "delivered",
             Self::Failed => "failed",
+        }
+    }
+
+    /// `None` for no status.
+    fn from_message(status: WebhookDeliveryStatus) -> Option<Self> {
+        match status {
+            WebhookDeliveryStatus::Unspecified => None,
+            WebhookDeliveryStatus::Pending => Some(Self::Pending),
+            WebhookDeliveryStatus::Delivered => Some(Self::Delivered),
+            WebhookDeliveryStatus::Failed => Some(Self::Failed),
         }
     }
 

@@ -24,9 +24,9 @@ use proto::automation::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::Sender;
 use super::operations::{NOT_FOUND, deliveries, endpoints, secrets};
 use super::store::{self, DeliveryFilter};
+use super::{DeliveryStatus, Sender};
 use crate::egress::Secret;
 use crate::error::Error;
 use crate::event::ReadAccess;
@@ -49,7 +49,9 @@ impl WebhookService for Webhooks {
         let selection = Selection::new(context.account(), &input);
         let (endpoints, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), &selection, page).await)
+            .read(async |connection| {
+                store::list(connection, context.account_id(), &selection, input.active, page).await
+            })
             .await?;
         let data = endpoints.into_iter().map(WebhookEndpoint::from).collect();
         Ok(Response::new(ListWebhookEndpointsResponse { data, meta: Some(meta) }))
@@ -135,6 +137,8 @@ impl WebhookService for Webhooks {
             endpoint,
             access: &access,
             now: context.clock.now(),
+            status: DeliveryStatus::from_message(input.status()),
+            kind: Some(input.r#type.as_str()).filter(|kind| !kind.is_empty()),
         };
         let page = Page::new(input.page, input.per_page);
         let (rows, meta) = self

@@ -7,6 +7,7 @@ mod approvals;
 mod bounds;
 mod calls;
 mod events;
+mod filters;
 mod flows;
 mod hanging;
 mod purges;

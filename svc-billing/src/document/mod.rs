@@ -62,6 +62,12 @@ impl Kind {
 
 /// What lists filter by. A status of a caller's own is not counted: there may be any number of them.
 pub(crate) const STATUS_COLUMN: &str = "payment_status";
+/// Filters that no column has, with their values. Of the last two only `true` is counted.
+const MODE: &str = "generation_mode";
+const DRAFT: &str = "draft";
+const FINAL: &str = "final";
+const IS_OPEN: &str = "open";
+const IS_CREDIT: &str = "is_credit";
 
 /// A document as it is stored, without its rows.
 #[derive(Clone, Debug)]
@@ -125,11 +131,28 @@ impl Record {
     /// The lists that show it.
     pub(crate) fn listing(&self) -> Listing {
         let list = self.kind.name();
-        let listing = Listing::new(self.created_at, self.id).of(list);
-        if self.status.is_custom() {
-            return listing;
+        let mode = if self.is_final { FINAL } else { DRAFT };
+        let mut listing = Listing::new(self.created_at, self.id).of(list).with(list, MODE, mode);
+        if !self.status.is_custom() {
+            listing = listing.with(list, STATUS_COLUMN, self.status.as_str());
         }
-        listing.with(list, STATUS_COLUMN, self.status.as_str())
+        for (name, is_so) in [(IS_OPEN, self.is_owed()), (IS_CREDIT, self.is_credit())] {
+            if is_so {
+                listing = listing.with(list, name, "true");
+            }
+        }
+        listing
+    }
+
+    /// Whether it is an invoice of which the client still has to pay something. A status that a caller set and that means
+    /// something else excludes it.
+    fn is_owed(&self) -> bool {
+        use Status::{Open, PartiallyCredited, PartiallyPaid};
+        self.kind == Kind::Invoice
+            && self.is_final
+            && !self.is_credit()
+            && self.open_amount > Decimal::ZERO
+            && matches!(self.status, Open | PartiallyPaid | PartiallyCredited)
     }
 
     pub(crate) fn is_credit(&self) -> bool {

@@ -8,6 +8,7 @@ use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::store::owed;
 use super::{Record, events, store};
 use crate::error::Error;
 
@@ -23,15 +24,6 @@ const LOCK_CAUSES: &str = "select 1 from billing.document \
 
 pub(crate) fn all() -> Vec<Scan> {
     vec![silent_quotes(), late_invoices(), forgotten_drafts(), inactive_clients(), overdue_clients()]
-}
-
-/// A condition on `d`, a document: an invoice of which the client still has to pay something. A status that a caller set
-/// and that means something else excludes it.
-macro_rules! owed {
-    () => {
-        "d.kind = 'invoice' and d.is_final and d.credits is null and d.open_amount > 0 \
-         and d.payment_status in ('open', 'partially_paid', 'partially_credited')"
-    };
 }
 
 /// A condition on a document, by its name in the statement: a final invoice of a client.

@@ -11,7 +11,6 @@ use proto::billing::{
     PaidInvoice, PaymentInput, PaymentMethod, PaymentPatch, PaymentResult, PaymentStatus, PaymentType,
 };
 use serde_json::json;
-use uuid::Uuid;
 
 use super::{Payment, rules, store};
 use crate::document::operations::{Family, record_history, settle};
@@ -55,6 +54,7 @@ pub(crate) async fn create(
     let now = tx.now();
     let payment = Payment {
         id: tx.id(),
+        invoice: family.target().id,
         version: 1,
         amount: two_places(amount),
         date: given.date.parse().unwrap_or(tx.today()),
@@ -68,7 +68,7 @@ pub(crate) async fn create(
         created_at: now,
         updated_at: now,
     };
-    save(tx, &mut family, payment, "payment_added").await
+    save(tx, &mut family, None, payment, "payment_added").await
 }
 
 /// Changes the fields of the mask. A request that changes nothing writes nothing.
@@ -121,7 +121,7 @@ pub(crate) async fn update(
     }
     payment.version += 1;
     payment.updated_at = tx.now();
-    save(tx, &mut family, payment, "payment_changed").await
+    save(tx, &mut family, Some(&before), payment, "payment_changed").await
 }
 
 pub(crate) async fn delete(tx: &mut Tx<'_>, links: &Links, invoice: &str, id: &str) -> Result<(), Error> {
@@ -134,6 +134,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, links: &Links, invoice: &str, id: &s
     let before = family.settlements();
     let (account, document) = (tx.account(), family.target().id);
     store::delete(tx.db(), account, document, payment.id).await?;
+    tx.unlist(&payment.listing());
     tx.removed(AUDIT_KIND, payment.id);
     // An online payment that is removed must not be paid any more. Other payments have no online payment of this id.
     request_cancellation(tx, payment.id, TimeDelta::zero()).await?;
@@ -160,9 +161,11 @@ async fn find(tx: &mut Tx<'_>, family: &Family, id: &str) -> Result<Option<Payme
     }
 }
 
+/// `current` is the payment as it is stored.
 async fn save(
     tx: &mut Tx<'_>,
     family: &mut Family,
+    current: Option<&Payment>,
     payment: Payment,
     event: &'static str,
 ) -> Result<PaymentResult, Error> {
@@ -173,7 +176,7 @@ async fn save(
         return Err(Error::ExternalIdTaken { holder: Some(holder) });
     }
     let before = family.settlements();
-    put(tx, document, &payment).await?;
+    put(tx, current, &payment).await?;
     let target = family.target;
     let change = Change { before: &before, members: &[target], event };
     update_invoice(tx, family, change, &payment).await?;
@@ -203,13 +206,17 @@ pub(crate) async fn record_provider_payment(
         payment.updated_at = now;
     }
     let before = family.settlements();
-    put(tx, document, &payment).await?;
+    put(tx, current, &payment).await?;
     update_invoice(tx, family, Change { before: &before, members: &[], event }, &payment).await
 }
 
-async fn put(tx: &mut Tx<'_>, document: Uuid, payment: &Payment) -> Result<(), Error> {
+async fn put(tx: &mut Tx<'_>, current: Option<&Payment>, payment: &Payment) -> Result<(), Error> {
     let account = tx.account();
-    store::put(tx.db(), account, document, payment).await?;
+    store::put(tx.db(), account, payment).await?;
+    match current {
+        Some(current) => tx.relist(&current.listing(), &payment.listing()),
+        None => tx.list(&payment.listing()),
+    }
     tx.changed(AUDIT_KIND, payment.id, &proto::billing::Payment::from(payment.clone()));
     Ok(())
 }

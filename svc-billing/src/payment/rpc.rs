@@ -8,13 +8,15 @@ use proto::api::WholeListMeta;
 use proto::billing::payment_service_server::PaymentService;
 use proto::billing::{
     CreatePaymentRequest, CreatePaymentResponse, DeletePaymentRequest, DeletePaymentResponse,
-    ListPaymentsRequest, ListPaymentsResponse, UpdatePaymentRequest, UpdatePaymentResponse,
+    ListAllPaymentsRequest, ListAllPaymentsResponse, ListPaymentsRequest, ListPaymentsResponse,
+    UpdatePaymentRequest, UpdatePaymentResponse,
 };
 use tonic::{Request, Response, Status};
 
 use super::operations;
-use super::store::{self, Filter};
+use super::store::{self, AllFilter, Filter};
 use crate::document::Links;
+use crate::document::store::Range;
 use crate::error::Error;
 
 /// The largest number of payments in one answer without paging.
@@ -35,9 +37,14 @@ impl PaymentService for PaymentRpc {
         let mut call = Call::open(request)?;
         chassis_base::id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
-        let (status, kind) = (input.status(), input.r#type());
-        let selection = Selection::new(context.account(), &input);
-        let filter = Filter { selection, external_id: input.external_id, status, kind };
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            status: input.status(),
+            kind: input.r#type(),
+            method: input.method(),
+            date: Range { from: input.date_from.parse().ok(), to: input.date_to.parse().ok() },
+            external_id: input.external_id,
+        };
         let id = chassis_base::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
         let page = match (input.page, input.per_page) {
             // Without per_page the list is not paged, and page is ignored like any unknown parameter.
@@ -52,6 +59,34 @@ impl PaymentService for PaymentRpc {
         let data: Vec<_> = payments.into_iter().map(Into::into).collect();
         let meta = Some(WholeListMeta { total: meta.total, cut: meta.cut });
         Ok(Response::new(ListPaymentsResponse { data, meta }))
+    }
+
+    async fn list_all_payments(
+        &self,
+        request: Request<ListAllPaymentsRequest>,
+    ) -> Result<Response<ListAllPaymentsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let page = Page::new(input.page, input.per_page);
+        let filter = AllFilter {
+            common: Filter {
+                selection: Selection::new(context.account(), &input),
+                status: input.status(),
+                kind: input.r#type(),
+                method: input.method(),
+                date: Range { from: input.date_from.parse().ok(), to: input.date_to.parse().ok() },
+                external_id: input.external_id,
+            },
+            invoice: chassis_base::id::filter(&input.invoice_id),
+            client: chassis_base::id::filter(&input.client_id),
+            provider: input.provider,
+            amount: Range { from: input.amount_from.parse().ok(), to: input.amount_to.parse().ok() },
+        };
+        let (payments, meta) = self
+            .db
+            .read(async |connection| store::list_all(connection, context.account_id(), &filter, page).await)
+            .await?;
+        let data = payments.into_iter().map(Into::into).collect();
+        Ok(Response::new(ListAllPaymentsResponse { data, meta: Some(meta) }))
     }
 
     async fn create_payment(

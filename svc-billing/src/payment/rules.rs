@@ -38,6 +38,7 @@ mod tests {
     fn payment(kind: PaymentType, status: PaymentStatus) -> Payment {
         Payment {
             id: Uuid::nil(),
+            invoice: Uuid::nil(),
             version: 1,
             amount: 1.into(),
             date: NaiveDate::MIN,

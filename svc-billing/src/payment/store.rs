@@ -4,19 +4,22 @@ use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
+use chrono::NaiveDate;
 use proto::api::PageMeta;
 use proto::billing::{PaymentMethod, PaymentStatus, PaymentType};
+use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::Payment;
+use super::{KIND_COLUMN, LIST, METHOD_COLUMN, Payment, STATUS_COLUMN};
+use crate::document::store::Range;
 use crate::error::Error;
 use chassis_base::stored::decode;
 
 macro_rules! columns {
     () => {
-        "id, amount, date, status, type, method, external_id, provider, payment_data, feedback_data, created_at, \
+        "id, document_id, amount, date, status, type, method, external_id, provider, payment_data, feedback_data, created_at, \
          updated_at, version"
     };
 }
@@ -27,6 +30,7 @@ impl FromRow<'_, PgRow> for Payment {
         let mut columns = Columns::of(row);
         let payment = Self {
             id: columns.take()?,
+            invoice: columns.take()?,
             version: 1,
             amount: columns.take()?,
             date: columns.take()?,
@@ -71,13 +75,47 @@ pub(crate) fn status_name(status: PaymentStatus) -> String {
     name("PAYMENT_STATUS_", status.as_str_name())
 }
 
-/// Restricts a list of payments; empty and unspecified values restrict nothing.
+pub(super) fn kind_name(kind: PaymentType) -> String {
+    name("PAYMENT_TYPE_", kind.as_str_name())
+}
+
+pub(super) fn method_name(method: PaymentMethod) -> String {
+    name("PAYMENT_METHOD_", method.as_str_name())
+}
+
+/// Restricts a list of payments; empty and unspecified values and `None` restrict nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     pub selection: Selection,
     pub external_id: String,
     pub status: PaymentStatus,
     pub kind: PaymentType,
+    pub method: PaymentMethod,
+    pub date: Range<NaiveDate>,
+}
+
+impl Filter {
+    fn status(&self) -> Option<String> {
+        Some(self.status).filter(|status| *status != PaymentStatus::Unspecified).map(status_name)
+    }
+
+    fn kind(&self) -> Option<String> {
+        Some(self.kind).filter(|kind| *kind != PaymentType::Unspecified).map(kind_name)
+    }
+
+    fn method(&self) -> Option<String> {
+        Some(self.method).filter(|method| *method != PaymentMethod::Unspecified).map(method_name)
+    }
+}
+
+/// Restricts a list of the payments of all invoices further.
+#[derive(Debug, Default)]
+pub(crate) struct AllFilter {
+    pub common: Filter,
+    pub invoice: Option<Uuid>,
+    pub client: Option<Uuid>,
+    pub provider: String,
+    pub amount: Range<Decimal>,
 }
 
 /// The payments of an invoice, oldest first unless `filter` has another order. `None` when there is no such invoice.
@@ -91,10 +129,9 @@ pub(crate) async fn list(
     let mut list = List::new(account, "billing.payment", columns!(), Total::Matching);
     list.equals("document_id", invoice);
     list.only("external_id", Some(&filter.external_id).filter(|text| !text.is_empty()));
-    let status = Some(filter.status).filter(|status| *status != PaymentStatus::Unspecified);
-    list.only("status", status.map(status_name));
-    let kind = Some(filter.kind).filter(|kind| *kind != PaymentType::Unspecified);
-    list.only("type", kind.map(|kind| name("PAYMENT_TYPE_", kind.as_str_name())));
+    list.only(STATUS_COLUMN, filter.status()).only(KIND_COLUMN, filter.kind());
+    list.only(METHOD_COLUMN, filter.method());
+    list.between("date", filter.date.from, filter.date.to);
     // Ids ascend with time.
     list.order_by("id", false).select(&filter.selection, &Fields::TIMES)?;
     let (payments, meta) = list.fetch::<Payment>(connection, page).await?;
@@ -105,6 +142,41 @@ pub(crate) async fn list(
         return Ok(exists.then_some((payments, meta)));
     }
     Ok(Some((payments, meta)))
+}
+
+const ALL_FIELDS: Fields = Fields::with_sorts(&[("date", "date"), ("amount", "amount")]);
+
+/// The payments of all invoices, newest first unless `filter` has another order.
+pub(crate) async fn list_all(
+    connection: &mut PgConnection,
+    account: AccountId,
+    filter: &AllFilter,
+    page: Page,
+) -> Result<(Vec<Payment>, PageMeta), Error> {
+    let AllFilter { common, invoice, client, provider, amount } = filter;
+    let mut list = List::new(account, "billing.payment", columns!(), Total::Prepared(LIST));
+    list.only_counted(STATUS_COLUMN, common.status().as_deref());
+    list.only_counted(KIND_COLUMN, common.kind().as_deref());
+    list.only_counted(METHOD_COLUMN, common.method().as_deref());
+    list.only("document_id", *invoice);
+    if let Some(client) = client {
+        list.look_up(|values| {
+            let (account, client) = (values.bind(account), values.bind(client));
+            format!(
+                "document_id in (select id from billing.document where account_id = {account} \
+                 and client_id = {client} and kind = 'invoice')"
+            )
+        });
+    }
+    if !common.external_id.is_empty() {
+        list.look_up(|values| {
+            format!("external_id = {} and external_id <> ''", values.bind(&common.external_id))
+        });
+    }
+    list.only("provider", Some(provider).filter(|text| !text.is_empty()));
+    list.between("date", common.date.from, common.date.to).between("amount", amount.from, amount.to);
+    list.select(&common.selection, &ALL_FIELDS)?;
+    Ok(list.fetch(connection, page).await?)
 }
 
 pub(crate) async fn find(
@@ -152,7 +224,6 @@ pub(crate) async fn find_by_external_id(
 pub(crate) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
-    invoice: Uuid,
     payment: &Payment,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -165,13 +236,13 @@ pub(crate) async fn put(
          updated_at = excluded.updated_at, version = excluded.version",
     )
     .bind(account)
-    .bind(invoice)
+    .bind(payment.invoice)
     .bind(payment.id)
     .bind(payment.amount)
     .bind(payment.date)
     .bind(status_name(payment.status))
-    .bind(name("PAYMENT_TYPE_", payment.kind.as_str_name()))
-    .bind(name("PAYMENT_METHOD_", payment.method.as_str_name()))
+    .bind(kind_name(payment.kind))
+    .bind(method_name(payment.method))
     .bind(&payment.external_id)
     .bind(&payment.provider)
     .bind(&payment.sent_data)

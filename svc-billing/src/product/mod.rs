@@ -16,10 +16,8 @@ use crate::error::Error;
 /// The counter of all products.
 const LIST: &str = "product";
 
-/// The lists that show a product.
-fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
-    Listing::new(created_at, id).of(LIST)
-}
+/// What lists filter by.
+const ACTIVE_COLUMN: &str = "active";
 
 const NOT_FOUND: Error = Error::NotFound("product");
 
@@ -33,6 +31,18 @@ pub(crate) struct Record {
     pub updated_at: DateTime<Utc>,
     /// Counts the changes from 1.
     pub version: i64,
+}
+
+impl Record {
+    fn is_active(&self) -> bool {
+        self.values.active.unwrap_or(true)
+    }
+
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        let active = if self.is_active() { "true" } else { "false" };
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, ACTIVE_COLUMN, active)
+    }
 }
 
 impl From<Record> for Product {

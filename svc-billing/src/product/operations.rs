@@ -6,7 +6,7 @@ use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
 use proto::billing::{Product, ProductInput};
 
-use super::{NOT_FOUND, Record, listing, rules, store};
+use super::{NOT_FOUND, Record, rules, store};
 use crate::error::Error;
 
 const AUDIT_KIND: &str = "product";
@@ -20,7 +20,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Reco
         let holder = store::find_holder(tx.db(), account, &record.values.code).await?;
         return Err(Error::CodeTaken { holder });
     }
-    tx.list(&listing(now, id));
+    tx.list(&record.listing());
     Ok(record)
 }
 
@@ -52,10 +52,12 @@ pub(crate) async fn update(
     {
         return Err(Error::CodeTaken { holder: Some(holder) });
     }
+    let before = record.listing();
     record.values = values;
     record.updated_at = now;
     record.version += 1;
     store::update(tx.db(), account, &record).await?;
+    tx.relist(&before, &record.listing());
     Ok(record)
 }
 
@@ -64,8 +66,8 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
-    let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.unlist(&listing(created_at, id));
+    let record = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.unlist(&record.listing());
     tx.removed(AUDIT_KIND, id);
     Ok(())
 }

@@ -14,6 +14,7 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
+use super::store::Filter;
 use super::{NOT_FOUND, operations, store};
 use crate::error::Error;
 
@@ -28,14 +29,16 @@ impl ProductService for Products {
         request: Request<ListProductsRequest>,
     ) -> Result<Response<ListProductsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            code: &input.code,
+            active: input.active,
+            search: input.search.trim(),
+        };
         let (records, meta) = self
             .db
-            .read(async |connection| {
-                store::list(connection, context.account_id(), &selection, search, page).await
-            })
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
         let data = records.into_iter().map(Product::from).collect();
         Ok(Response::new(ListProductsResponse { data, meta: Some(meta) }))

@@ -4,7 +4,6 @@ use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
-use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use proto::billing::ProductInput;
 use rust_decimal::Decimal;
@@ -13,7 +12,7 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{LIST, Record, rules};
+use super::{ACTIVE_COLUMN, LIST, Record, rules};
 use crate::error::Error;
 
 macro_rules! columns {
@@ -46,17 +45,32 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page of what contains `search`, newest first unless `selection` has another order.
+/// Which products a list shows. `None` and empty texts restrict nothing.
+pub(crate) struct Filter<'a> {
+    pub selection: Selection,
+    pub code: &'a str,
+    pub active: Option<bool>,
+    pub search: &'a str,
+}
+
+/// A page, newest first unless `filter` has another order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    selection: &Selection,
-    search: &str,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "billing.product", columns!(), Total::Counted(LIST));
-    list.search("search_text", search);
-    list.select(selection, &Fields::TIMES)?;
+    match filter.active {
+        Some(true) => list.only_counted_where(ACTIVE_COLUMN, "true", "active"),
+        Some(false) => list.only_counted_where(ACTIVE_COLUMN, "false", "not active"),
+        None => &mut list,
+    };
+    if !filter.code.is_empty() {
+        list.look_up(|values| format!("code = {} and code <> ''", values.bind(filter.code)));
+    }
+    list.search("search_text", filter.search);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 
@@ -131,18 +145,18 @@ fn bind<'q>(
         .bind(values.price.parse::<Decimal>().ok())
         .bind(&values.vat_rate)
         .bind(&values.unit)
-        .bind(values.active.unwrap_or(true))
+        .bind(record.is_active())
         .bind(rules::search_text(values))
         .bind(record.updated_at)
         .bind(record.version)
 }
 
-/// Removes a product; returns when it was created.
+/// Removes a product and returns it.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-) -> Result<Option<DateTime<Utc>>, Error> {
-    let sql = "delete from billing.product where account_id = $1 and id = $2 returning created_at";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("delete from billing.product where account_id = $1 and id = $2 returning ", columns!());
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }

@@ -25,6 +25,7 @@ pub(crate) use worker::worker;
 
 use crate::document::rules::amounts::{Amounts, Row};
 use crate::money::two_places;
+use rules::calendar::Term;
 use rules::plan::{Plan, Status};
 use rules::terms;
 
@@ -32,6 +33,7 @@ use rules::terms;
 const LIST: &str = "subscription";
 /// What lists filter by.
 const STATUS_COLUMN: &str = "status";
+const TERM_COLUMN: &str = "term";
 
 /// A subscription as it is stored, without its lines.
 #[derive(Clone, Debug)]
@@ -43,8 +45,9 @@ pub(crate) struct Record {
     /// For searches; empty without a client.
     pub client_names: String,
     pub plan: Plan,
-    /// The status that is stored.
+    /// The status and the term that are stored.
     pub stored_status: Status,
+    pub stored_term: Term,
     /// The number of failed attempts to create the invoice that is due, and the last reason.
     pub failures: i32,
     pub last_error: String,
@@ -62,16 +65,20 @@ pub(crate) struct Record {
 impl Record {
     /// The lists that show it.
     fn listing(&self) -> Listing {
-        self.listing_as(self.plan.status)
+        self.listing_as(self.plan.status, self.plan.term)
     }
 
     /// The lists that show it before this transaction stores it.
     fn stored_listing(&self) -> Listing {
-        self.listing_as(self.stored_status)
+        self.listing_as(self.stored_status, self.stored_term)
     }
 
-    fn listing_as(&self, status: Status) -> Listing {
-        Listing::new(self.created_at, self.id).of(LIST).with(LIST, STATUS_COLUMN, status.name())
+    fn listing_as(&self, status: Status, term: Term) -> Listing {
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, STATUS_COLUMN, status.name()).with(
+            LIST,
+            TERM_COLUMN,
+            term.name(),
+        )
     }
 
     /// To be called once when the subscription changes, before it is stored.

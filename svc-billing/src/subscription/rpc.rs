@@ -18,10 +18,12 @@ use proto::billing::{
 use tonic::{Request, Response, Status};
 
 use super::operations::{self, NOT_FOUND};
-use super::rules::plan;
+use super::rules::calendar::Term;
+use super::rules::{plan, terms};
 use super::store;
 use crate::clients::ClientLookup;
 use crate::document::shared::Shared;
+use crate::document::store::Range;
 use crate::document::{self, Kind};
 use crate::error::Error;
 
@@ -107,6 +109,8 @@ impl SubscriptionService for SubscriptionRpc {
         let of_subscription = document::store::Filter {
             selection: Selection::new(context.account(), &input),
             subscription: Some(id),
+            payment_status: input.payment_status.clone(),
+            invoice_date: Range { from: input.date_from.parse().ok(), to: input.date_to.parse().ok() },
             ..document::store::Filter::default()
         };
         let page = Page::new(input.page, input.per_page);
@@ -135,10 +139,8 @@ fn filter(context: &Context, input: ListSubscriptionsRequest) -> store::Filter {
     };
     store::Filter {
         selection: Selection::new(context.account(), &input),
-        // A text that is not an id matches nothing.
-        client: Some(&input.client_id)
-            .filter(|text| !text.is_empty())
-            .map(|text| id::parse(text).unwrap_or_default()),
+        client: id::filter(&input.client_id),
+        term: Term::ALL.into_iter().find(|term| terms::to_message(*term) == input.term()),
         number: input.number,
         status,
         start_from: input.start_from.parse().ok(),

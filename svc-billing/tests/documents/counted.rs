@@ -1,6 +1,6 @@
 //! The counters of the filter by status, after everything that changes a status.
 
-use chassis_testing::assert_filters_counted;
+use chassis_testing::assert_filters_counted_with;
 use chrono::TimeDelta;
 use serde_json::json;
 
@@ -44,7 +44,16 @@ async fn whatever_changes_a_status_changes_the_counters_of_both() {
     let payment = format!("{}/payments/{}", path("invoices", &paid), id(&part["payment"]));
     user.delete(&payment).await.expect(204);
     assert_eq!((total("invoices", "partially_paid").await, total("invoices", "draft").await), (1, 0));
+    let owed = "entry.open_amount > 0 and entry.is_final and entry.credits is null \
+                and entry.payment_status in ('open', 'partially_paid', 'partially_credited')";
+    let named = [
+        ("open/true", owed),
+        ("is_credit/true", "entry.credits is not null"),
+        ("generation_mode/draft", "not entry.is_final"),
+        ("generation_mode/final", "entry.is_final"),
+    ];
     for list in ["invoice", "quote"] {
-        assert_filters_counted(&world.database, list, "billing.document", &format!("kind = '{list}'")).await;
+        let which = format!("kind = '{list}'");
+        assert_filters_counted_with(&world.database, list, "billing.document", &which, &named).await;
     }
 }

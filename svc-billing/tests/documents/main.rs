@@ -12,6 +12,7 @@ mod credits;
 mod deleting;
 mod einvoices;
 mod events;
+mod filters;
 mod finalizing;
 mod lists;
 mod numbers;

@@ -25,7 +25,7 @@ async fn a_payment_has_its_defaults_and_every_field() {
         "id": made["payment"]["id"], "amount": 100.0, "date": "2026-11-16", "status": "paid", "type": "manual",
         "method": "banktransfer", "external_id": "", "provider": "",
         "meta": {"payment_data": {}, "feedback_data": {}, "created_at": "2026-11-15T23:30:00.123Z",
-                 "updated_at": "2026-11-15T23:30:00.123Z", "version": 1},
+                 "updated_at": "2026-11-15T23:30:00.123Z", "version": 1, "invoice_id": invoice["id"]},
     });
     let paid = json!({"id": invoice["id"], "paid_amount": 100.0, "price": 100.0});
     assert_eq!(answer.json(), json!({"data": {"invoice": paid, "payment": payment}, "meta": {}}));
@@ -251,6 +251,10 @@ async fn payments_are_listed_in_their_order_and_filtered() {
         ("?external_id=b", vec![2.0]),
         ("?external_id=c", vec![]),
         ("?status=failed", vec![]),
+        ("?method=banktransfer&status=open", vec![2.0, 4.0]),
+        ("?method=ideal", vec![]),
+        ("?date_from=2026-11-16", vec![]),
+        ("?date_to=2026-11-15&type=online", vec![2.0, 3.0]),
         ("?status=&type=&external_id=&page=7", vec![1.0, 2.0, 3.0, 4.0]),
     ] {
         let list =

@@ -1,5 +1,6 @@
+use chassis_testing::assert_filters_counted;
 use chrono::TimeDelta;
-use proto::billing::ListProductsRequest;
+use proto::billing::{ListProductsRequest, ProductInput};
 
 use crate::support::{Caller, World, product};
 
@@ -29,6 +30,32 @@ async fn the_newest_product_comes_first_and_every_page_has_its_part() {
         seen.extend(answer.data.into_iter().map(|product| product.name));
     }
     assert_eq!(seen, ["P6", "P5", "P4", "P3", "P2", "P1", "P0"]);
+}
+
+#[tokio::test]
+async fn a_product_is_found_by_exactly_its_code_and_products_by_whether_they_are_active() {
+    let world = World::new().await;
+    let (caller, stranger) = (world.caller().await, world.caller().await);
+    let bread = caller.create(product("Bread", "B-1")).await.unwrap();
+    caller.create(product("Rolls", "b-1")).await.unwrap();
+    caller.create(product("Cake", "")).await.unwrap();
+    stranger.create(product("Foreign", "B-1")).await.unwrap();
+    world.clock.advance(TimeDelta::hours(1));
+    let names = async |code: &str, active: Option<bool>| -> Vec<String> {
+        let request = ListProductsRequest { code: code.into(), active, ..ListProductsRequest::default() };
+        let page = caller.list(request).await;
+        assert_eq!(page.meta.unwrap().total, i64::try_from(page.data.len()).unwrap(), "{code} {active:?}");
+        page.data.into_iter().map(|product| product.name).collect()
+    };
+    assert_eq!(names("B-1", None).await, ["Bread"]);
+    assert_eq!(names("B", None).await, [""; 0]);
+    assert_eq!(names("", Some(true)).await.len(), 3);
+    let inactive = ProductInput { active: Some(false), ..ProductInput::default() };
+    caller.update(&bread.id, inactive, &["active"]).await.unwrap();
+    assert_eq!(names("", Some(true)).await, ["Cake", "Rolls"]);
+    assert_eq!(names("", Some(false)).await, ["Bread"]);
+    assert_eq!(names("B-1", Some(true)).await, [""; 0]);
+    assert_filters_counted(&world.database, "product", "billing.product", "true").await;
 }
 
 #[tokio::test]

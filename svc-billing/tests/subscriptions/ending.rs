@@ -56,7 +56,8 @@ async fn a_subscription_ends_by_itself_when_its_end_has_passed() {
     world.move_to("2026-12-30T23:00:00Z");
     world.settled(&user).await;
     assert_eq!(user.get(&created).await["status"], "ended", "31 December has begun in Amsterdam");
-    user.create(json!({})).await;
+    let yearly = user.create(json!({})).await;
+    user.patch(&yearly, json!({"frequency": "yearly"})).await.expect(200);
     assert_filters_counted(&world.database, "subscription", "billing.subscription", "true").await;
 }
 

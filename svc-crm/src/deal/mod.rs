@@ -21,6 +21,8 @@ const LIST: &str = "deal";
 /// What lists filter by.
 const PIPELINE_COLUMN: &str = "pipeline_id";
 const PHASE_COLUMN: &str = "phase_id";
+const PRIORITY_COLUMN: &str = "priority";
+const SOURCE_COLUMN: &str = "source";
 
 /// The name of the counter of the deals with this status.
 fn status_list(status: DealStatus) -> &'static str {
@@ -51,12 +53,14 @@ pub struct Record {
 impl Record {
     /// The lists that show it.
     fn listing(&self) -> Listing {
-        let Values { status, phase, .. } = &self.values;
-        Listing::new(self.created_at, self.id)
+        let Values { status, phase, priority, source, .. } = &self.values;
+        let listing = Listing::new(self.created_at, self.id)
             .of(LIST)
             .of(status_list(*status))
             .with(LIST, PIPELINE_COLUMN, &phase.pipeline_id.to_string())
             .with(LIST, PHASE_COLUMN, &phase.phase_id.to_string())
+            .with(LIST, PRIORITY_COLUMN, priority_name(*priority));
+        if source.is_empty() { listing } else { listing.with(LIST, SOURCE_COLUMN, source) }
     }
 
     /// The version that its events carry: no two transactions emit an event with the same one.

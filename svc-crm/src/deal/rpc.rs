@@ -9,8 +9,8 @@ use chassis_rpc::Call;
 use chassis_rpc::references::{self, Kind, References};
 use proto::crm::deal_service_server::DealService;
 use proto::crm::{
-    BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus,
-    DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest,
+    BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealPriority,
+    DealStatus, DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest,
     ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse,
     UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse,
 };
@@ -37,14 +37,18 @@ impl DealService for Deals {
         request: Request<ListDealsRequest>,
     ) -> Result<Response<ListDealsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        // A text that is not an id matches nothing.
-        let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or_default());
         let filter = Filter {
             selection: Selection::new(context.account(), &input),
-            client: id(&input.client_id),
+            client: id::filter(&input.client_id),
             status: Some(input.status()).filter(|status| *status != DealStatus::Unspecified),
-            pipeline: id(&input.pipeline_id),
-            phase: id(&input.phase_id),
+            pipeline: id::filter(&input.pipeline_id),
+            phase: id::filter(&input.phase_id),
+            source: Some(input.source.as_str()).filter(|source| !source.is_empty()),
+            priority: Some(input.priority()).filter(|priority| *priority != DealPriority::Unspecified),
+            amount_from: input.amount_from.parse().ok(),
+            amount_to: input.amount_to.parse().ok(),
+            expected_close_from: input.expected_close_from.parse().ok(),
+            expected_close_to: input.expected_close_to.parse().ok(),
             search: input.search.trim(),
         };
         let page = Page::new(input.page, input.per_page);

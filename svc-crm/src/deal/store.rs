@@ -5,17 +5,19 @@ use chassis_base::paging::Page;
 use chassis_base::stored::decode;
 use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
-use proto::crm::DealStatus;
+use proto::crm::{DealPriority, DealStatus};
+use rust_decimal::Decimal;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{
-    LIST, MAX_STEPS, PHASE_COLUMN, PIPELINE_COLUMN, PhaseRef, Record, RecordWithHistory, Step, Values,
-    priority_from_name, priority_name, rules, status_from_name, status_list, status_name,
+    LIST, MAX_STEPS, PHASE_COLUMN, PIPELINE_COLUMN, PRIORITY_COLUMN, PhaseRef, Record, RecordWithHistory,
+    SOURCE_COLUMN, Step, Values, priority_from_name, priority_name, rules, status_from_name, status_list,
+    status_name,
 };
 use crate::error::Error;
 
@@ -72,6 +74,12 @@ pub(super) struct Filter<'a> {
     pub status: Option<DealStatus>,
     pub pipeline: Option<Uuid>,
     pub phase: Option<Uuid>,
+    pub source: Option<&'a str>,
+    pub priority: Option<DealPriority>,
+    pub amount_from: Option<Decimal>,
+    pub amount_to: Option<Decimal>,
+    pub expected_close_from: Option<NaiveDate>,
+    pub expected_close_to: Option<NaiveDate>,
     pub search: &'a str,
 }
 
@@ -88,13 +96,17 @@ pub(super) async fn list(
         list.equals("status", status_name(status));
     }
     list.only("client_id", filter.client);
-    for (column, id) in [(PIPELINE_COLUMN, filter.pipeline), (PHASE_COLUMN, filter.phase)] {
-        // Together with a status they are not counted: each deal would be in four more lists.
-        match filter.status {
-            None => list.only_counted(column, id),
-            Some(_) => list.only(column, id),
-        };
+    let priority = filter.priority.map(priority_name);
+    if filter.status.is_none() {
+        list.only_counted(PIPELINE_COLUMN, filter.pipeline).only_counted(PHASE_COLUMN, filter.phase);
+        list.only_counted(PRIORITY_COLUMN, priority).only_counted(SOURCE_COLUMN, filter.source);
+    } else {
+        // Together with a status they are not counted: each deal would be in as many more lists.
+        list.only(PIPELINE_COLUMN, filter.pipeline).only(PHASE_COLUMN, filter.phase);
+        list.only(PRIORITY_COLUMN, priority).only(SOURCE_COLUMN, filter.source);
     }
+    list.between("amount", filter.amount_from, filter.amount_to);
+    list.between("expected_close_date", filter.expected_close_from, filter.expected_close_to);
     list.search("search_text", filter.search);
     list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)

@@ -52,6 +52,57 @@ async fn filters_narrow_the_list_and_its_total() {
 }
 
 #[tokio::test]
+async fn deals_are_filtered_by_source_priority_amount_and_expected_close() {
+    let world = World::new().await;
+    let (user, stranger) = (world.user().await, world.user().await);
+    let client = user.client("Mill").await;
+    let sources = user.api.get("/v1/deal-sources").await.expect(200).at("/data");
+    let name = |index: usize| sources[index]["name"].as_str().unwrap().to_owned();
+    for (title, more) in [
+        ("Ovens", json!({"source": name(0), "amount": "100.50", "priority": "high"})),
+        ("Mills", json!({"source": name(0), "amount": "250", "expected_close_date": "2026-12-01"})),
+        ("Shop", json!({"source": name(1), "priority": "high", "expected_close_date": "2026-12-31"})),
+        ("Barn", json!({"status": "won", "amount": "250"})),
+    ] {
+        world.clock.advance(TimeDelta::seconds(1));
+        let mut body = json!({"title": title, "client_id": client});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        user.deal(body).await;
+    }
+    let others = stranger.client("Farm").await;
+    stranger.deal(json!({"title": "Foreign", "client_id": others, "amount": 250, "priority": "high"})).await;
+    let (first, second) = (name(0).replace(' ', "%20"), name(1).replace(' ', "%20"));
+    for (query, expected) in [
+        (format!("source={first}"), vec!["Mills", "Ovens"]),
+        (format!("source={second}&priority=high"), vec!["Shop"]),
+        (format!("source={second}&status=won"), vec![]),
+        ("source=nowhere".to_owned(), vec![]),
+        ("priority=high".to_owned(), vec!["Shop", "Ovens"]),
+        ("priority=medium&status=won".to_owned(), vec!["Barn"]),
+        ("amount_from=100.5".to_owned(), vec!["Barn", "Mills", "Ovens"]),
+        ("amount_from=100.51&amount_to=250".to_owned(), vec!["Barn", "Mills"]),
+        ("amount_to=-1".to_owned(), vec![]),
+        ("amount_from=250&status=open".to_owned(), vec!["Mills"]),
+        ("expected_close_from=2026-12-01".to_owned(), vec!["Shop", "Mills"]),
+        ("expected_close_from=2026-12-02&expected_close_to=2026-12-31".to_owned(), vec!["Shop"]),
+        ("amount_from=100&sort=amount&order=asc".to_owned(), vec!["Ovens", "Mills", "Barn"]),
+    ] {
+        assert_eq!(user.titles(&query).await, expected, "{query}");
+        assert_eq!(user.total(&query).await, i64::try_from(expected.len()).unwrap(), "{query}");
+        let pages = format!("{query}&per_page=1&page=2");
+        let second = expected.get(1).copied().into_iter().collect::<Vec<_>>();
+        assert_eq!(user.titles(&pages).await, second, "{pages}");
+    }
+    let query = "priority=low1&amount_from=much&amount_to=1.234&expected_close_from=soon";
+    let mut refused = user.api.get(&format!("/v1/deals?{query}")).await.expect(422).faults();
+    refused.sort();
+    assert_eq!(
+        refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["amount_from", "amount_to", "expected_close_from", "priority"]
+    );
+}
+
+#[tokio::test]
 async fn pages_show_every_deal_once_in_each_order() {
     let world = World::new().await;
     let user = world.user().await;

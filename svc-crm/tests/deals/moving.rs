@@ -31,6 +31,8 @@ async fn a_move_changes_phase_and_status_and_the_history_keeps_both() {
     let others = user.titled_deal(&client, "Mixers").await;
     world.clock.advance(TimeDelta::hours(1));
     user.patch(&others, json!({"phase_id": phase(&board[0], 3)})).await.expect(200);
+    let source = user.api.get("/v1/deal-sources").await.expect(200).at("/data")[0]["name"].clone();
+    user.patch(&others, json!({"priority": "high", "source": source})).await.expect(200);
     user.delete(&user.titled_deal(&client, "Scales").await).await.expect(200);
     assert_filters_counted(&world.database, "deal", "crm.deal", "true").await;
     let deal = user.get(&deal).await;

@@ -14,6 +14,9 @@ use chrono::{DateTime, Utc};
 use proto::relations::{ClientInput, Relation, RelationMeta, RelationType};
 use uuid::Uuid;
 
+/// What lists filter by.
+const COUNTRY_COLUMN: &str = "country";
+
 /// The list that a record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -63,7 +66,8 @@ impl Record {
     /// The lists that show it.
     fn listing(&self, role: Role) -> Listing {
         let Self { id, created_at, values, .. } = self;
-        Listing::new(*created_at, *id).of(role.list()).of(role.list_of(values.r#type()))
+        let listing = Listing::new(*created_at, *id).of(role.list()).of(role.list_of(values.r#type()));
+        listing.with(role.list(), COUNTRY_COLUMN, &values.country)
     }
 }
 

@@ -11,7 +11,7 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{Record, Role, rules};
+use super::{COUNTRY_COLUMN, Record, Role, rules};
 use crate::error::Error;
 use crate::relation_type;
 
@@ -130,18 +130,18 @@ pub(super) async fn find_by_external_id(
         .await?)
 }
 
-/// Which records of a list are wanted.
+/// Which records of a list are wanted. `None` and empty texts restrict nothing.
 pub(super) struct Filter<'a> {
-    selection: Selection,
-    search: &'a str,
-    kind: Option<RelationType>,
-}
-
-impl<'a> Filter<'a> {
-    /// A `contact_type` that is not the name of a type does not filter.
-    pub(super) fn new(selection: Selection, search: &'a str, contact_type: &str) -> Self {
-        Self { selection, search: search.trim(), kind: relation_type::from_name(contact_type) }
-    }
+    pub selection: Selection,
+    pub search: &'a str,
+    pub kind: Option<RelationType>,
+    pub external_id: &'a str,
+    pub email: &'a str,
+    /// As [`vat::comparable`](chassis_base::formats::vat::comparable) writes it.
+    pub vat_number: String,
+    pub debtor_number: &'a str,
+    pub city: &'a str,
+    pub country: Option<String>,
 }
 
 /// A page of the records that the filter selects, newest first unless it has another order.
@@ -160,11 +160,38 @@ pub(super) async fn list(
     }
     list.search("search_text", filter.search);
     list.select(&filter.selection, &Fields::TIMES)?;
+    match filter.kind {
+        None => list.only_counted(COUNTRY_COLUMN, filter.country.as_deref()),
+        // Together with a type it is not counted: each record would be in one more list.
+        Some(_) => list.only(COUNTRY_COLUMN, filter.country.as_deref()),
+    };
+    look_up(&mut list, filter);
     Ok(list.fetch(connection, page).await?)
 }
 
 /// The counter of debtor numbers.
 pub(super) const DEBTORS: &str = "debtor";
+/// Narrows a list to the records that have exactly these values. Each condition is that of an index, which has no empty
+/// texts.
+fn look_up(list: &mut List<'_>, filter: &Filter<'_>) {
+    for (column, compared, value) in [
+        ("external_id", "external_id", filter.external_id),
+        ("email", "lower(email)", filter.email),
+        ("vat_number", "translate(vat_number, '.-', '')", &filter.vat_number),
+        ("debtor_number", "lower(debtor_number)", filter.debtor_number),
+        ("city", "lower(city)", filter.city),
+    ] {
+        if value.is_empty() {
+            continue;
+        }
+        list.look_up(|values| {
+            let value = values.bind(value);
+            let value = if compared.starts_with("lower") { format!("lower({value})") } else { value };
+            format!("{compared} = {value} and {column} <> ''")
+        });
+    }
+}
+
 
 /// The insert of a record. The unique index refuses it when another record has the external id.
 pub(super) fn insert(account: AccountId, role: Role, record: &Record) -> Query<'_, Postgres, PgArguments> {

@@ -9,6 +9,7 @@ mod custom_fields;
 mod events;
 mod links;
 mod lists;
+mod look_ups;
 mod suppliers;
 mod support;
 mod tenants;

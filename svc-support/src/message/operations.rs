@@ -134,10 +134,10 @@ pub(crate) async fn add(
 }
 
 /// Counts a new message in its ticket, and gives the ticket the status that follows. Returns its former status.
-fn count_message(plan: &Plan<'_>, ticket: &mut ticket::Record, status: String) -> String {
+fn count_message(plan: &mut Plan<'_>, ticket: &mut ticket::Record, status: String) -> String {
     ticket.message_count += 1;
     ticket.last_message_at = Some(plan.now());
-    ticket::set_status(ticket, status)
+    ticket::set_status(plan, ticket, status)
 }
 
 /// Records a new message in events and in the log. `from` is the former status of its ticket.

@@ -21,10 +21,11 @@ use crate::address::ReplySecret;
 /// The name of the counter of all tickets, and of the counter of their numbers.
 const LIST: &str = "ticket";
 
-/// The lists that show a ticket.
-fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
-    Listing::new(created_at, id).of(LIST)
-}
+/// What lists filter by.
+const STATUS_COLUMN: &str = "status";
+const PRIORITY_COLUMN: &str = "priority";
+const CHANNEL_COLUMN: &str = "channel_id";
+const SOURCE_COLUMN: &str = "source";
 
 /// How a ticket was created. Stored as text in `ticket.source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,19 @@ pub struct Values {
 }
 
 impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        let listing = Listing::new(self.created_at, self.id)
+            .of(LIST)
+            .with(LIST, STATUS_COLUMN, &self.status)
+            .with(LIST, PRIORITY_COLUMN, &store::priority_number(self.values.priority).to_string())
+            .with(LIST, SOURCE_COLUMN, self.source.name());
+        match self.channel_id {
+            Some(channel) => listing.with(LIST, CHANNEL_COLUMN, &channel.to_string()),
+            None => listing,
+        }
+    }
+
     /// The version that its events carry: no two transactions emit an event with the same one.
     pub(crate) fn event_version(&self) -> i64 {
         self.version + self.timed_events

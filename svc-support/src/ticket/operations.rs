@@ -7,7 +7,7 @@ use chassis_data::{LazyTx, Plan, Tx};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
-use super::{LIST, Record, Source, Values, events, listing, rules, store};
+use super::{LIST, Record, Source, Values, events, rules, store};
 use crate::automatic::Automatic;
 use crate::clients::Lookup;
 use crate::error::Error;
@@ -64,7 +64,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
         updated_at: now,
     };
     store::insert(tx.db(), account, &record).await?;
-    tx.list(&listing(now, id));
+    tx.list(&record.listing());
     events::created(tx, &record, automatic);
     record_change(tx, &record);
     Ok(record)
@@ -104,10 +104,12 @@ pub(super) async fn update(
         return Ok(record);
     }
     record.values = values;
+    let before = record.listing();
     let since = record.version;
     count_change(tx, &mut record);
-    let from = set_status(&mut record, status);
+    let from = set_status(tx, &mut record, status);
     tx.write_last(store::update(account, &record, since))?;
+    tx.relist(&before, &record.listing());
     events::status_changed(tx, &record, &from, Automatic::No);
     record_change(tx, &record);
     Ok(record)
@@ -135,9 +137,38 @@ pub(crate) fn record_change(plan: &mut Plan<'_>, record: &Record) {
 }
 
 /// Gives a ticket a status and returns its former status. The caller has set `updated_at` to the time of the change.
-pub(crate) fn set_status(record: &mut Record, status: String) -> String {
+pub(crate) fn set_status(plan: &mut Plan<'_>, record: &mut Record, status: String) -> String {
+    let before = record.listing();
     record.closed_at = (status == CLOSED).then(|| record.closed_at.unwrap_or(record.updated_at));
-    std::mem::replace(&mut record.status, status)
+    let from = std::mem::replace(&mut record.status, status);
+    plan.relist(&before, &record.listing());
+    from
+}
+
+/// Forgets who the client of a locked ticket is, whose name is this now.
+pub(crate) async fn forget_client(tx: &mut Tx<'_>, mut record: Record, name: &str) -> Result<(), Error> {
+    let values = Values {
+        subject: name.to_owned(),
+        client_name: name.to_owned(),
+        client_email: String::new(),
+        ..record.values.clone()
+    };
+    if values == record.values {
+        return Ok(());
+    }
+    let (account, since) = (tx.account(), record.version);
+    record.values = values;
+    count_change(tx, &mut record);
+    store::update(account, &record, since).execute(tx.db()).await?;
+    chassis_work::mail::forget(tx, &[mail_reference(record.id)]).await?;
+    tx.forget_history(AUDIT_KIND, &[record.id.to_string()]).await?;
+    record_change(tx, &record);
+    Ok(())
+}
+
+/// What the mails of a ticket have as their reference.
+pub(crate) fn mail_reference(ticket: Uuid) -> String {
+    format!("ticket:{ticket}")
 }
 
 /// Shows the tickets with these ids.

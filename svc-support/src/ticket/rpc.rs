@@ -9,12 +9,13 @@ use chassis_rpc::Call;
 use proto::support::ticket_service_server::TicketService;
 use proto::support::{
     CreateTicketRequest, CreateTicketResponse, GetTicketRequest, GetTicketResponse, ListTicketsRequest,
-    ListTicketsResponse, TicketItem, UpdateTicketRequest, UpdateTicketResponse,
+    ListTicketsResponse, TicketItem, TicketPriority, TicketSource, UpdateTicketRequest, UpdateTicketResponse,
 };
 use tonic::{Request, Response, Status};
 
+use super::Source;
 use super::operations::{self, NOT_FOUND};
-use super::store;
+use super::store::{self, Filter};
 use crate::clients::{Clients, Lookup};
 use crate::error::Error;
 
@@ -30,14 +31,19 @@ impl TicketService for Tickets {
         request: Request<ListTicketsRequest>,
     ) -> Result<Response<ListTicketsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            status: Some(input.status.as_str()).filter(|status| !status.is_empty()),
+            priority: Some(input.priority()).filter(|priority| *priority != TicketPriority::Unspecified),
+            client: id::filter(&input.client_id),
+            channel: id::filter(&input.channel_id),
+            source: source(input.source()),
+            search: input.search.trim(),
+        };
         let (records, meta) = self
             .db
-            .read(async |connection| {
-                store::list(connection, context.account_id(), &selection, search, page).await
-            })
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
         let data = records.into_iter().map(TicketItem::from).collect();
         Ok(Response::new(ListTicketsResponse { data, meta: Some(meta) }))
@@ -74,6 +80,14 @@ impl TicketService for Tickets {
         let given = call.input.ticket.as_ref().filter(|_| in_mask).map_or("", |ticket| &ticket.client_id);
         let client = self.clients.look_up(&call.context, given).await?;
         self.db.write_lazily_with(call, client, update).await
+    }
+}
+
+fn source(given: TicketSource) -> Option<Source> {
+    match given {
+        TicketSource::Unspecified => None,
+        TicketSource::Api => Some(Source::Api),
+        TicketSource::Email => Some(Source::Email),
     }
 }
 

@@ -12,7 +12,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{LIST, Record, Source, Values, rules};
+use super::{
+    CHANNEL_COLUMN, LIST, PRIORITY_COLUMN, Record, SOURCE_COLUMN, STATUS_COLUMN, Source, Values, rules,
+};
 use crate::address::ReplySecret;
 use crate::error::Error;
 
@@ -78,17 +80,32 @@ fn undecodable_secret() -> Undecodable {
     Undecodable::new("ticket.reply_secret has the wrong length")
 }
 
-/// A page of the tickets that contain `search`, newest first unless `selection` has another order.
+/// Which tickets a list shows. `None` and empty texts restrict nothing.
+pub(crate) struct Filter<'a> {
+    pub selection: Selection,
+    pub status: Option<&'a str>,
+    pub priority: Option<TicketPriority>,
+    pub client: Option<Uuid>,
+    pub channel: Option<Uuid>,
+    pub source: Option<Source>,
+    pub search: &'a str,
+}
+
+/// A page, newest first unless `filter` has another order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    selection: &Selection,
-    search: &str,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "support.ticket", columns!(), Total::Counted(LIST));
-    list.search("search_text", search);
-    list.select(selection, &Fields::TIMES)?;
+    list.only_counted(STATUS_COLUMN, filter.status);
+    list.only_counted(PRIORITY_COLUMN, filter.priority.map(priority_number));
+    list.only_counted(CHANNEL_COLUMN, filter.channel);
+    list.only_counted(SOURCE_COLUMN, filter.source.map(Source::name));
+    list.only("client_id", filter.client);
+    list.search("search_text", filter.search);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 
@@ -159,7 +176,7 @@ pub(crate) async fn insert(
         .bind(&record.number)
         .bind(&record.values.subject)
         .bind(&record.status)
-        .bind(priority(record))
+        .bind(priority_number(record.values.priority))
         .bind(&record.values.client_name)
         .bind(&record.values.client_email)
         .bind(record.values.client_id)
@@ -207,7 +224,7 @@ pub(crate) fn bind_changed<'q>(
         .bind(record.version)
         .bind(&record.values.subject)
         .bind(&record.status)
-        .bind(priority(record))
+        .bind(priority_number(record.values.priority))
         .bind(&record.values.client_name)
         .bind(&record.values.client_email)
         .bind(record.values.client_id)
@@ -233,6 +250,7 @@ pub(crate) async fn count_timed_events(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-fn priority(record: &Record) -> i16 {
-    i16::try_from(i32::from(record.values.priority)).unwrap_or_default()
+/// A priority as it is stored.
+pub(super) fn priority_number(priority: TicketPriority) -> i16 {
+    i16::try_from(i32::from(priority)).unwrap_or_default()
 }

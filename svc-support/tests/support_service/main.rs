@@ -10,6 +10,7 @@ mod dns;
 mod domain_checks;
 mod domains;
 mod events;
+mod filters;
 mod intake;
 mod loops;
 mod messages;

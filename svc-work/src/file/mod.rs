@@ -21,10 +21,8 @@ pub(crate) use rules::{media_type, safe_name};
 /// The name of the counter of all files.
 const LIST: &str = "file";
 
-/// The lists that show a file.
-fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
-    Listing::new(created_at, id).of(LIST)
-}
+/// What lists filter by.
+const KIND_COLUMN: &str = "source_type";
 /// The purpose that the tokens of download links are signed for.
 const PURPOSE: &str = "work.file";
 /// How long a download link works.
@@ -56,6 +54,11 @@ pub(crate) struct Source {
 }
 
 impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, KIND_COLUMN, &self.source.kind)
+    }
+
     /// The message of the file with this download link.
     fn into_message(self, url: String) -> File {
         let Self { id, version, name, content_type, size, key: _, source, created_at, updated_at } = self;

@@ -10,7 +10,7 @@ use chassis_work::files::{self, Key};
 use proto::work::File;
 use uuid::Uuid;
 
-use super::{DownloadLinks, Record, listing, store};
+use super::{DownloadLinks, Record, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
@@ -54,12 +54,12 @@ pub(crate) async fn create_external(
 
 async fn insert(tx: &mut Tx<'_>, record: Record, links: &DownloadLinks) -> Result<File, Error> {
     let account = tx.account();
-    let (id, created_at, now) = (record.id, record.created_at, tx.now());
+    let (id, listing, now) = (record.id, record.listing(), tx.now());
     let is_new = store::insert(tx.db(), account, &record).await?;
     // The log stores the file as it is shown, with a download link. It is of use for an hour only.
     let file = links.message(account, record, now);
     if is_new {
-        tx.list(&listing(created_at, id));
+        tx.list(&listing);
         tx.changed(AUDIT_KIND, id, &file);
     }
     Ok(file)
@@ -78,7 +78,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 fn record_deletion(tx: &mut Tx<'_>, record: &Record) {
-    tx.unlist(&listing(record.created_at, record.id));
+    tx.unlist(&record.listing());
     tx.removed(AUDIT_KIND, record.id);
 }
 

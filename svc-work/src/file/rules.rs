@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use proto::work::FileKind;
+
 /// How many characters a name can have.
 const MAX_NAME_LENGTH: usize = 255;
 /// How many characters an extension can have; a longer one is part of the name.
@@ -73,6 +75,18 @@ fn shorten(name: &str) -> String {
     let kept = MAX_NAME_LENGTH - extension.chars().count();
     let stem: String = name.chars().take(kept).collect();
     stem.trim_end_matches(is_edge).to_owned() + &extension
+}
+
+/// The kind of a file as it is stored, which is the type of its source. `None` for no kind.
+pub(super) fn kind_name(kind: FileKind) -> Option<&'static str> {
+    Some(match kind {
+        FileKind::Unspecified => return None,
+        FileKind::Upload => "upload",
+        FileKind::Invoice => "invoice",
+        FileKind::Quote => "quote",
+        FileKind::Workorder => "workorder",
+        FileKind::TicketMessage => "ticket_message",
+    })
 }
 
 /// The text after the last dot, in lower case; empty when there is none.

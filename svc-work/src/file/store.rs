@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{LIST, Record, Source};
+use super::{KIND_COLUMN, LIST, Record, Source};
 use crate::error::Error;
 
 /// The last change of a file that never changed is its creation; its row may have the time of a migration there.
@@ -42,15 +42,23 @@ impl FromRow<'_, PgRow> for Record {
 /// The times as `columns!` shows them.
 const FIELDS: Fields = Fields { updated_at: "greatest(updated_at, created_at)", ..Fields::TIMES };
 
-/// A page, newest first unless `selection` has another order.
+/// Which files a list shows. `None` restricts nothing.
+pub(super) struct Filter {
+    pub selection: Selection,
+    pub kind: Option<&'static str>,
+    pub source: Option<Uuid>,
+}
+
+/// A page, newest first unless `filter` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    selection: &Selection,
+    filter: &Filter,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.file", columns!(), Total::Counted(LIST));
-    list.is_null("deleted_at").select(selection, &FIELDS)?;
+    list.is_null("deleted_at").only_counted(KIND_COLUMN, filter.kind).only("source_id", filter.source);
+    list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -15,7 +15,7 @@ use proto::work::{
 use tonic::{Request, Response, Status};
 
 use super::rules::Transition;
-use super::store::{self, Filter};
+use super::store::{self, Days, Filter};
 use super::{Record, operations};
 use crate::error::Error;
 use crate::project;
@@ -39,8 +39,9 @@ impl HourService for Hours {
         let project = id::parse(&input.id).ok_or(PROJECT_NOT_FOUND)?;
         let status = Some(input.status()).filter(|status| *status != HourStatus::Unspecified);
         let selection = Selection::new(context.account(), &input);
-        let (from, to) = (input.from.parse().ok(), input.to.parse().ok());
-        let filter = Filter { selection, project, from, to, status };
+        let days = [(&input.from, &input.to), (&input.date_from, &input.date_to)];
+        let days = days.map(|(from, to)| Days { from: from.parse().ok(), to: to.parse().ok() });
+        let filter = Filter { selection, project, days, status };
         let (records, meta) = self
             .db
             .read(async |connection| {

@@ -47,9 +47,15 @@ impl FromRow<'_, PgRow> for Record {
 pub(super) struct Filter {
     pub selection: Selection,
     pub project: Uuid,
+    /// A day must be in both.
+    pub days: [Days; 2],
+    pub status: Option<HourStatus>,
+}
+
+/// Days from one to another, both included; `None` is open.
+pub(super) struct Days {
     pub from: Option<NaiveDate>,
     pub to: Option<NaiveDate>,
-    pub status: Option<HourStatus>,
 }
 
 /// A page, newest first unless `filter` has another order.
@@ -61,7 +67,9 @@ pub(super) async fn list(
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.hour", columns!(), Total::Matching);
     list.equals("project_id", filter.project);
-    list.between("date", filter.from, filter.to);
+    for Days { from, to } in &filter.days {
+        list.between("date", *from, *to);
+    }
     list.only("status", filter.status.map(status_name));
     list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)

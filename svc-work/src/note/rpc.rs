@@ -1,5 +1,6 @@
 //! `NoteService`: parses requests, looks up references, calls the operations, answers.
 
+use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;
 use chassis_data::list::Selection;
@@ -16,7 +17,6 @@ use tonic::{Request, Response, Status};
 
 use super::{Related, operations, store};
 use crate::error::Error;
-use crate::filter;
 use crate::references::{CLIENT, DEAL, INVOICE};
 
 pub(crate) struct Notes {
@@ -32,10 +32,10 @@ impl NoteService for Notes {
     ) -> Result<Response<ListNotesResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let related = Related {
-            client: filter::id(&input.client_id),
-            invoice: filter::id(&input.invoice_id),
-            project: filter::id(&input.project_id),
-            deal: filter::id(&input.deal_id),
+            client: id::filter(&input.client_id),
+            invoice: id::filter(&input.invoice_id),
+            project: id::filter(&input.project_id),
+            deal: id::filter(&input.deal_id),
         };
         let page = Page::new(input.page, input.per_page);
         let selection = Selection::new(context.account(), &input);

@@ -20,10 +20,8 @@ use uuid::Uuid;
 /// The name of the counter of all projects.
 const LIST: &str = "project";
 
-/// The lists that show a project.
-fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
-    Listing::new(created_at, id).of(LIST)
-}
+/// What lists filter by.
+const STATUS_COLUMN: &str = "status";
 /// The name of the counter that gives projects their numbers.
 const NUMBERS: &str = "project";
 
@@ -63,6 +61,14 @@ struct Record {
     quote: Option<Uuid>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
+}
+
+impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        let status = status_name(self.values.status);
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, STATUS_COLUMN, status)
+    }
 }
 
 /// The name of a status, as it is stored and shown.

@@ -10,7 +10,7 @@ use proto::work::{Project, ProjectInput};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{NUMBERS, Record, Values, events, listing, rules, store};
+use super::{NUMBERS, Record, Values, events, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("project");
@@ -60,7 +60,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
         // Another transaction has just created the project of this quote. Running again finds it.
         return Err(chassis_base::Error::Raced.into());
     }
-    tx.list(&listing(now, record.id));
+    tx.list(&record.listing());
     events::created(tx, &record);
     record_change(tx, &record);
     Ok(record)
@@ -93,7 +93,7 @@ pub(super) async fn update(
         tx.unaudited("it is as it was");
         return Ok(record);
     }
-    let previous_status = record.values.status;
+    let (before, previous_status) = (record.listing(), record.values.status);
     record.values = values;
     record.version += 1;
     record.updated_at = tx.now();
@@ -102,6 +102,7 @@ pub(super) async fn update(
         events::status_changed(tx, &record, previous_status);
     }
     Ok(record)
+    tx.relist(&before, &record.listing());
 }
 
 /// Removes the references of projects to quotes that were deleted.

@@ -13,14 +13,14 @@ use proto::work::project_service_server::ProjectService;
 use proto::work::{
     CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest,
     CreateProjectResponse, GetProjectRequest, GetProjectResponse, ListProjectsRequest, ListProjectsResponse,
-    Project, UpdateProjectRequest, UpdateProjectResponse,
+    Project, ProjectStatus, UpdateProjectRequest, UpdateProjectResponse,
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
+use super::store::Filter;
 use super::{operations, quotes, store};
 use crate::error::Error;
-use crate::filter;
 use crate::references::CLIENT;
 
 const NOT_FOUND: Error = Error::NotFound("project");
@@ -38,15 +38,17 @@ impl ProjectService for Projects {
         request: Request<ListProjectsRequest>,
     ) -> Result<Response<ListProjectsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let search = input.search.trim();
-        let client = filter::id(&input.client_id);
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            status: Some(input.status()).filter(|status| *status != ProjectStatus::Unspecified),
+            client: id::filter(&input.client_id),
+            quote: id::filter(&input.quote_id),
+            search: input.search.trim(),
+        };
         let (records, meta) = self
             .db
-            .read(async |connection| {
-                store::list(connection, context.account_id(), &selection, search, client, page).await
-            })
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
         let data = records.into_iter().map(Project::from).collect();
         Ok(Response::new(ListProjectsResponse { data, meta: Some(meta) }))

@@ -7,12 +7,13 @@ use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
+use proto::work::ProjectStatus;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{LIST, Record, Values, rules, status_from_name, status_name};
+use super::{LIST, Record, STATUS_COLUMN, Values, rules, status_from_name, status_name};
 use crate::error::Error;
 
 macro_rules! columns {
@@ -44,18 +45,28 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page of the projects whose name or number contains `search`, newest first unless `selection` has another order.
+/// Which projects a list shows. `None` and empty texts restrict nothing.
+pub(super) struct Filter<'a> {
+    pub selection: Selection,
+    pub status: Option<ProjectStatus>,
+    pub client: Option<Uuid>,
+    pub quote: Option<Uuid>,
+    /// A part of the name or number.
+    pub search: &'a str,
+}
+
+/// A page, newest first unless `filter` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    selection: &Selection,
-    search: &str,
-    client: Option<Uuid>,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.project", columns!(), Total::Counted(LIST));
-    list.only("client_id", client).search("search_text", search);
-    list.select(selection, &Fields::TIMES)?;
+    list.only_counted(STATUS_COLUMN, filter.status.map(status_name));
+    list.only("client_id", filter.client).only("quote_id", filter.quote);
+    list.search("search_text", filter.search);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

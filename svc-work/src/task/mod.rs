@@ -16,10 +16,10 @@ use uuid::Uuid;
 /// The name of the counter of all tasks.
 const LIST: &str = "task";
 
-/// The lists that show a task.
-fn listing(created_at: DateTime<Utc>, id: Uuid) -> Listing {
-    Listing::new(created_at, id).of(LIST)
-}
+/// What lists filter by.
+const CATEGORY_COLUMN: &str = "category";
+/// The name of a filter, which no column has.
+const STATUS: &str = "status";
 
 /// When a task is due: on a day, or at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,20 @@ impl Deadline {
             Self::Moment(moment) => moment.to_rfc3339_opts(SecondsFormat::Millis, true),
         }
     }
+}
+
+/// The deadlines that a list is restricted to; `None` is open.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeadlineRange {
+    from: Option<DeadlineBound>,
+    to: Option<DeadlineBound>,
+}
+
+/// An end of a range of deadlines, included: a day for deadlines that are days, a moment for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DeadlineBound {
+    day: NaiveDate,
+    moment: DateTime<Utc>,
 }
 
 /// The fields of a task that can be changed.
@@ -70,6 +84,15 @@ struct Record {
 }
 
 impl Record {
+    /// The lists that show it.
+    fn listing(&self) -> Listing {
+        Listing::new(self.created_at, self.id).of(LIST).with(LIST, STATUS, status_name(self.status())).with(
+            LIST,
+            CATEGORY_COLUMN,
+            category_name(self.values.category),
+        )
+    }
+
     fn status(&self) -> TaskStatus {
         if self.completed_at.is_some() { TaskStatus::Completed } else { TaskStatus::Open }
     }
@@ -85,6 +108,14 @@ impl Record {
             updated_at: Some(timestamp(self.updated_at)),
             version: self.version,
         }
+    }
+}
+
+/// The name of a status, as it is shown.
+fn status_name(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Open | TaskStatus::Unspecified => "open",
+        TaskStatus::Completed => "completed",
     }
 }
 

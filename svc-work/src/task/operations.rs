@@ -8,7 +8,7 @@ use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
 
-use super::{Record, Related, listing, rules, store};
+use super::{Record, Related, rules, store};
 use crate::error::Error;
 use crate::project;
 
@@ -37,7 +37,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
         updated_at: now,
     };
     tx.write_last(store::insert(account, &record))?;
-    tx.list(&listing(now, record.id));
+    tx.list(&record.listing());
     record_change(tx, &record);
     Ok(record)
 }
@@ -63,10 +63,12 @@ pub(super) async fn update(
         return Ok(record);
     }
     record.values = values;
+    let before = record.listing();
     record.version += 1;
     record.updated_at = tx.now();
     tx.write_last(store::update(account, &record))?;
     record_change(tx, &record);
+    tx.relist(&before, &record.listing());
     Ok(record)
 }
 
@@ -75,8 +77,8 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
-    let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    tx.unlist(&listing(created_at, id));
+    let record = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.unlist(&record.listing());
     tx.removed(AUDIT_KIND, id);
     Ok(())
 }
@@ -92,10 +94,12 @@ pub(super) async fn set_completed(tx: &mut LazyTx<'_>, id: &str, completed: bool
         return Ok(record);
     }
     record.version += 1;
+    let before = record.listing();
     record.updated_at = tx.now();
     record.completed_at = completed.then_some(record.updated_at);
     tx.write_last(store::update(account, &record))?;
     record_change(tx, &record);
+    tx.relist(&before, &record.listing());
     Ok(record)
 }
 

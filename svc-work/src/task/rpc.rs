@@ -12,11 +12,13 @@ use proto::work::task_service_server::TaskService;
 use proto::work::{
     CompleteTaskRequest, CompleteTaskResponse, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest,
     DeleteTaskResponse, GetTaskRequest, GetTaskResponse, ListTasksRequest, ListTasksResponse,
-    ReopenTaskRequest, ReopenTaskResponse, Task, TaskItem, UpdateTaskRequest, UpdateTaskResponse,
+    ReopenTaskRequest, ReopenTaskResponse, Task, TaskCategory, TaskItem, TaskStatus, UpdateTaskRequest,
+    UpdateTaskResponse,
 };
 use tonic::{Request, Response, Status};
 
-use super::{operations, store};
+use super::store::Filter;
+use super::{Related, operations, rules, store};
 use crate::error::Error;
 use crate::references::{CLIENT, DEAL};
 
@@ -35,11 +37,21 @@ impl TaskService for Tasks {
     ) -> Result<Response<ListTasksResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
-        let (records, meta) = self
-            .db
-            .read(async |connection| store::list(connection, context.account_id(), &selection, page).await)
-            .await?;
+        let account = context.account();
+        let filter = Filter {
+            selection: Selection::new(account, &input),
+            status: Some(input.status()).filter(|status| *status != TaskStatus::Unspecified),
+            category: Some(input.category()).filter(|category| *category != TaskCategory::Unspecified),
+            related: Related {
+                client: id::filter(&input.client_id),
+                project: id::filter(&input.project_id),
+                deal: id::filter(&input.deal_id),
+            },
+            deadline: rules::deadline_range(&input.deadline_from, &input.deadline_to, account.timezone),
+            search: input.search.trim(),
+        };
+        let (records, meta) =
+            self.db.read(async |connection| store::list(connection, account.id, &filter, page).await).await?;
         let data = records.into_iter().map(TaskItem::from).collect();
         Ok(Response::new(ListTasksResponse { data, meta: Some(meta) }))
     }

@@ -1,12 +1,14 @@
 //! What makes a task valid. Pure.
 
+use chassis_base::Timezone;
+use chassis_base::time::{first_moment, last_moment};
 use chassis_base::update_mask::UpdateMask;
 use chrono::{DateTime, SubsecRound, Utc};
 use proto::api::Fault;
 use proto::work::{TaskCategory, TaskInput, TaskPatch};
 use proto::{At, Faults};
 
-use super::{Deadline, Values};
+use super::{Deadline, DeadlineBound, DeadlineRange, Values};
 
 const FIELDS: [&str; 5] = ["title", "category", "notes", "deadline", "duration_minutes"];
 
@@ -54,6 +56,14 @@ fn deadline(text: &str) -> Option<Deadline> {
     }
     let moment = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
     Some(Deadline::Moment(moment.trunc_subsecs(3)))
+}
+
+/// The deadlines from one text to the other, each a day in the time zone or a time. A task that is due on a day is in the
+/// range if part of that day is.
+pub(super) fn deadline_range(from: &str, to: &str, zone: Timezone) -> DeadlineRange {
+    let bound =
+        |moment: DateTime<Utc>| DeadlineBound { day: moment.with_timezone(&zone).date_naive(), moment };
+    DeadlineRange { from: first_moment(from, zone).map(bound), to: last_moment(to, zone).map(bound) }
 }
 
 #[cfg(test)]

@@ -7,12 +7,16 @@ use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
+use proto::work::{TaskCategory, TaskStatus};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
+use super::{
+    CATEGORY_COLUMN, Deadline, DeadlineBound, DeadlineRange, LIST, Record, Related, STATUS, Values,
+    category_from_name, category_name, status_name,
+};
 use crate::error::Error;
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -75,16 +79,62 @@ impl From<Option<Deadline>> for DeadlineColumns {
     }
 }
 
-/// A page, newest first unless `selection` has another order, without notes.
+/// Which tasks a list shows. `None` and empty texts restrict nothing.
+pub(super) struct Filter<'a> {
+    pub selection: Selection,
+    pub status: Option<TaskStatus>,
+    pub category: Option<TaskCategory>,
+    pub related: Related,
+    pub deadline: DeadlineRange,
+    pub search: &'a str,
+}
+
+/// A page, newest first unless `filter` has another order, without notes.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    selection: &Selection,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.task", LISTED, Total::Counted(LIST));
-    list.select(selection, &Fields::TIMES)?;
+    if let Some(status) = filter.status {
+        list.only_counted_where(STATUS, status_name(status), status_condition(status));
+    }
+    list.only_counted(CATEGORY_COLUMN, filter.category.map(category_name));
+    let related = filter.related;
+    for (column, id) in
+        [("client_id", related.client), ("project_id", related.project), ("deal_id", related.deal)]
+    {
+        list.only(column, id);
+    }
+    list.search_any_case("title", filter.search);
+    within(&mut list, &filter.deadline);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
+}
+
+fn status_condition(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Open | TaskStatus::Unspecified => "completed_at is null",
+        TaskStatus::Completed => "completed_at is not null",
+    }
+}
+
+/// Narrows a list to the tasks whose deadline is in the range. A deadline is in one of two columns.
+fn within(list: &mut List<'_>, range: &DeadlineRange) {
+    if range.from.is_none() && range.to.is_none() {
+        return;
+    }
+    list.matching(|values| {
+        let (mut days, mut moments) = (Vec::new(), Vec::new());
+        for (operator, bound) in [(">=", range.from), ("<=", range.to)] {
+            if let Some(DeadlineBound { day, moment }) = bound {
+                days.push(format!("deadline_on {operator} {}", values.bind(day)));
+                moments.push(format!("deadline_at {operator} {}", values.bind(moment)));
+            }
+        }
+        format!("{} or {}", days.join(" and "), moments.join(" and "))
+    });
 }
 
 pub(super) async fn find(
@@ -168,12 +218,13 @@ pub(super) async fn clear_deals(
     Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
 }
 
-/// Removes a task. Returns when it was created.
+/// Removes a task and returns it.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-) -> Result<Option<DateTime<Utc>>, Error> {
-    let sql = "delete from work.task where account_id = $1 and id = $2 returning created_at";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("delete from work.task where account_id = $1 and id = $2 returning ", columns!("notes"));
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }

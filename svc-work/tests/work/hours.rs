@@ -68,7 +68,11 @@ async fn hours_of_a_project_are_listed_and_filtered() {
         ("from=2026-11-02", 2),
         ("to=2026-11-02", 2),
         ("from=2026-11-02&to=2026-11-02", 1),
+        ("date_from=2026-11-02", 2),
+        ("date_from=2026-11-02&date_to=2026-11-02", 1),
+        ("from=2026-11-02&date_to=2026-11-01", 0),
         ("status=draft", 2),
+        ("status=draft&date_to=2026-11-02", 1),
     ] {
         assert_eq!(user.total(&format!("{path}?{query}")).await, total, "{query}");
     }

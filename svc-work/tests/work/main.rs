@@ -9,6 +9,7 @@ mod downloads;
 mod event_listener;
 mod events;
 mod files;
+mod filters;
 mod followup;
 mod hours;
 mod long_pages;

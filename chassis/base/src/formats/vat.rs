@@ -52,6 +52,13 @@ pub fn normalise(text: &str, country: &str) -> Option<String> {
     }
 }
 
+/// A number as it is compared with others: neither case nor spaces, dots and hyphens matter. A number in normal form only
+/// loses its dots and hyphens.
+pub fn comparable(text: &str) -> String {
+    let number: String = compact(text).chars().filter(|c| !matches!(c, '.' | '-')).collect();
+    with_prefix(&number).unwrap_or(number)
+}
+
 fn with_prefix(number: &str) -> Option<String> {
     let (prefix, rest) = number.split_at_checked(2)?;
     // The prefix of Greece is EL, but GR is also in use.
@@ -96,6 +103,19 @@ mod tests {
             ("che-123.456.789 mwst", "CH", "CHE-123.456.789MWST"),
         ] {
             assert_eq!(normalise(text, country).as_deref(), Some(normal), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_without_what_does_not_matter() {
+        for (text, comparable_text) in [
+            ("nl 1234.56.789-b01", "NL123456789B01"),
+            ("GR123456789", "EL123456789"),
+            ("che-123.456.789 mwst", "CHE123456789MWST"),
+            ("123456789B01", "123456789B01"),
+            ("", ""),
+        ] {
+            assert_eq!(comparable(text), comparable_text, "{text}");
         }
     }
 

@@ -17,7 +17,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Ty
 
 use crate::listing::filtered;
 use crate::long_pages::PageBytes;
-use crate::preparation::{GROUP, MAX_SKIPPED, Preparation, notice};
+use crate::preparation::{GROUP, MAX_SKIPPED, Preparation, Restriction, notice};
 use crate::row::Columns;
 use crate::totals;
 use crate::value::Value;
@@ -36,10 +36,13 @@ const BESIDE: usize = 4;
 const NIL: &str = "'00000000-0000-0000-0000-000000000000'";
 
 /// How the total of a list is found.
+#[derive(Clone, Copy)]
 pub enum Total<'a> {
     /// From the counters of this list, as long as at most one filter narrows it, and that one is counted
     /// ([`List::only_counted`]). [`List::equals`] and [`List::is_null`] must select exactly the rows that the counters count.
     Counted(&'a str),
+    /// The same for a list that had no counters when its first records were stored: rows are counted until it is prepared.
+    Prepared(&'a str),
     /// By counting the matching rows.
     Matching,
 }
@@ -53,15 +56,24 @@ pub struct List<'a> {
     values: Values,
     order: Order,
     total: Total<'a>,
-    /// The columns that define the list, with the value that they have; `None` is null.
-    definition: Vec<(&'static str, Option<Value>)>,
+    definition: Vec<Restriction>,
     /// The counted filter that narrows it.
-    filter: Option<(&'static str, Value)>,
+    filter: Option<Filter>,
     /// Whether an index that covers the order also covers everything that restricts the list: its definition, and bounds
     /// of the column that it is ordered by.
     is_covered: bool,
-    /// Whether it has bounds of a time that it is not ordered by.
-    has_other_bounds: bool,
+    /// Whether it has bounds of a time that it is not ordered by, or another restriction that few rows meet as a rule.
+    is_sparse: bool,
+    /// The columns with bounds that the service has set.
+    bounded: Vec<&'static str>,
+}
+
+/// A filter that has a counter.
+struct Filter {
+    /// Its name and its value in the name of the counter.
+    name: &'static str,
+    value: String,
+    restriction: Restriction,
 }
 
 #[derive(Clone, Copy)]
@@ -80,7 +92,7 @@ impl<'a> List<'a> {
     pub fn new(account: AccountId, table: &'static str, columns: &'static str, total: Total<'a>) -> Self {
         let mut values = Values::default();
         let conditions = format!("account_id = {}", values.bind(account));
-        let is_covered = matches!(total, Total::Counted(_));
+        let is_covered = !matches!(total, Total::Matching);
         let order = NEWEST;
         Self {
             account,
@@ -93,7 +105,8 @@ impl<'a> List<'a> {
             definition: Vec::new(),
             filter: None,
             is_covered,
-            has_other_bounds: false,
+            is_sparse: false,
+            bounded: Vec::new(),
         }
     }
 
@@ -105,10 +118,7 @@ impl<'a> List<'a> {
 
     /// Selects rows whose `column` has this value, as part of the list's definition. Does not narrow the list.
     pub fn equals(&mut self, column: &'static str, value: impl Into<Value>) -> &mut Self {
-        let value = value.into();
-        self.has(column, &value);
-        self.definition.push((column, Some(value)));
-        self
+        self.define(Restriction::Equals(column, value.into()))
     }
 
     /// Narrows the list to rows whose `column` has this value, if a value is given. All values of the column that are asked
@@ -116,12 +126,21 @@ impl<'a> List<'a> {
     /// value in the order of their creation.
     pub fn only_counted(&mut self, column: &'static str, value: Option<impl Into<Value>>) -> &mut Self {
         let Some(value) = value.map(Into::into) else { return self };
-        self.has(column, &value);
-        match (&self.total, &self.filter) {
-            (Total::Counted(_), None) => self.filter = Some((column, value)),
-            _ => _ = self.narrow(),
-        }
-        self
+        let text = value.to_string();
+        self.filter(Filter { name: column, value: text, restriction: Restriction::Equals(column, value) })
+    }
+
+    /// Narrows the list to rows for which an SQL condition without parameters holds, and counts them: the record is
+    /// [`listed`](crate::Listing::with) with `name` and `value` as long as it holds. An index has these rows in the order of
+    /// their creation.
+    pub fn only_counted_where(
+        &mut self,
+        name: &'static str,
+        value: &'static str,
+        condition: &'static str,
+    ) -> &mut Self {
+        let restriction = Restriction::Holds(condition);
+        self.filter(Filter { name, value: value.to_owned(), restriction })
     }
 
     /// Narrows the list to rows whose `column` has this value, if a value is given.
@@ -146,30 +165,36 @@ impl<'a> List<'a> {
 
     /// Selects rows whose `column` is null, as part of the list's definition. Does not narrow the list.
     pub fn is_null(&mut self, column: &'static str) -> &mut Self {
-        // Writing to a String cannot fail.
-        let _ = write!(self.conditions, " and {column} is null");
-        self.definition.push((column, None));
-        self
+        self.define(Restriction::Null(column))
     }
 
     /// Narrows the list to rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
     pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
-        self.narrow().compare(column, "like", substring_pattern(term))
+        self.narrow().compare(column, "like", substring_pattern(&term.to_lowercase()))
     }
 
     /// Narrows the list to rows whose `column` contains a search term; an empty term has no effect. The column holds
     /// lower-case text and has a trigram index.
     pub fn search(&mut self, column: &'static str, term: &str) -> &mut Self {
+        self.find(column, "like", &term.to_lowercase())
+    }
+
+    /// The same for a column with text as it was sent.
+    pub fn search_any_case(&mut self, column: &'static str, term: &str) -> &mut Self {
+        self.find(column, "ilike", term)
+    }
+
+    fn find(&mut self, column: &'static str, operator: &'static str, term: &str) -> &mut Self {
         if term.is_empty() {
             return self;
         }
-        let pattern = substring_pattern(term);
-        if has_trigram(term) {
-            return self.narrow().compare(column, "like", pattern);
-        }
-        // For a shorter term Postgres would scan the whole index, which takes longer than reading the account's rows.
-        // An expression that is not indexed keeps the planner from using it.
-        self.narrow().compare(column, "|| '' like", pattern)
+        // For a term without three letters in a row Postgres would scan the whole index, which takes longer than reading
+        // the account's rows. An expression that is not indexed keeps the planner from using it.
+        let is_indexed = if has_trigram(term) { "" } else { "|| '' " };
+        self.matching(|values| {
+            let pattern = values.bind(substring_pattern(term));
+            format!("{column} {is_indexed}{operator} {pattern}")
+        })
     }
 
     /// Narrows the list to rows from `from` to `to`, inclusive, as far as they are given.
@@ -179,6 +204,7 @@ impl<'a> List<'a> {
     {
         for (operator, bound) in [(">=", from), ("<=", to)] {
             if let Some(bound) = bound {
+                self.bounded.push(column);
                 self.narrow().compare(column, operator, bound);
             }
         }
@@ -193,6 +219,13 @@ impl<'a> List<'a> {
         self.narrow()
     }
 
+    /// The same for a condition that an index finds, and that few rows meet as a rule. These are sorted, so that Postgres does
+    /// not look for them in the order of the list.
+    pub fn look_up(&mut self, condition: impl FnOnce(&mut Values) -> String) -> &mut Self {
+        self.is_sparse = true;
+        self.matching(condition)
+    }
+
     fn narrow(&mut self) -> &mut Self {
         self.total = Total::Matching;
         self.filter = None;
@@ -200,10 +233,19 @@ impl<'a> List<'a> {
         self
     }
 
-    fn has(&mut self, column: &'static str, value: &Value) {
-        let value = value.bind(&mut self.values.arguments);
-        // Writing to a String cannot fail.
-        let _ = write!(self.conditions, " and {column} = {value}");
+    fn define(&mut self, restriction: Restriction) -> &mut Self {
+        restriction.write(&mut self.conditions, &mut self.values.arguments);
+        self.definition.push(restriction);
+        self
+    }
+
+    fn filter(&mut self, filter: Filter) -> &mut Self {
+        filter.restriction.write(&mut self.conditions, &mut self.values.arguments);
+        if matches!(self.total, Total::Matching) || self.filter.is_some() {
+            return self.narrow();
+        }
+        self.filter = Some(filter);
+        self
     }
 
     fn compare<'q>(
@@ -246,7 +288,8 @@ impl<'a> List<'a> {
                 entries.push(R::from_row(&row)?);
             }
         }
-        if let Some(mut preparation) = preparation.filter(|_| is_far || !is_counted) {
+        // What matches nothing is counted at once, and may be any text that a request asks for.
+        if let Some(mut preparation) = preparation.filter(|_| is_far || (!is_counted && total > 0)) {
             preparation.with_segments = is_far;
             notice(preparation);
         }
@@ -261,12 +304,12 @@ impl<'a> List<'a> {
     /// What prepares the list; `None` if it is not counted.
     fn preparation(&self) -> Option<Preparation> {
         let list = self.counter()?;
-        let filter = self.filter.clone().map(|(column, value)| (column, Some(value)));
+        let filter = self.filter.as_ref().map(|filter| filter.restriction.clone());
         Some(Preparation {
             account: self.account,
             list,
             table: self.table,
-            is_filter: filter.is_some(),
+            is_to_be_counted: self.is_to_be_counted(),
             with_segments: false,
             definition: self.definition.iter().cloned().chain(filter).collect(),
         })
@@ -274,11 +317,16 @@ impl<'a> List<'a> {
 
     /// The name of the counter.
     fn counter(&self) -> Option<String> {
-        match (&self.total, &self.filter) {
-            (Total::Matching, _) => None,
-            (Total::Counted(list), None) => Some((*list).to_owned()),
-            (Total::Counted(list), Some((column, value))) => Some(filtered(list, column, &value.to_string())),
-        }
+        let (Total::Counted(list) | Total::Prepared(list)) = self.total else { return None };
+        Some(match &self.filter {
+            None => list.to_owned(),
+            Some(Filter { name, value, .. }) => filtered(list, name, value),
+        })
+    }
+
+    /// Whether its counter is right only once it has been prepared.
+    fn is_to_be_counted(&self) -> bool {
+        self.filter.is_some() || matches!(self.total, Total::Prepared(_))
     }
 
     fn is_newest_first(&self) -> bool {
@@ -299,8 +347,9 @@ impl<'a> List<'a> {
             (Some(offset), Some(list)) if is_deep => Some(self.located_sql(&list, offset)),
             _ => None,
         };
-        let Self { table, columns, conditions, values, order, has_other_bounds, .. } = self;
+        let Self { table, columns, conditions, values, order, is_sparse, bounded, .. } = self;
         let column = order.column;
+        let is_sparse = is_sparse || bounded.iter().any(|bounded| *bounded != column);
         let (direction, from) = if order.descending { ("desc", "<=") } else { ("asc", ">=") };
         // If the index covers the order, an index-only scan skips the rows before the page. Fetching them from the
         // table would cost more than the page itself.
@@ -328,7 +377,7 @@ impl<'a> List<'a> {
             )
         };
         let by_column = format!("{column} {direction}, id {direction}");
-        let page = if has_other_bounds {
+        let page = if is_sparse {
             // A few rows are sorted; of many, the first ones in the order are soon found. Postgres cannot know which it
             // will be when it plans for values that it does not know, and could read a whole account for one row that
             // changed recently. No index has the order of the first part, so it uses that of the bounds.
@@ -364,7 +413,7 @@ impl<'a> List<'a> {
             "select coalesce(sum(entries), 0)::bigint as total from total \
              where account_id = {account} and list = {counter} and bucket = {bucket}"
         );
-        if self.filter.is_none() {
+        if !self.is_to_be_counted() {
             return format!("select sum.total, true as is_counted from ({sum}) sum");
         }
         let prepared = self.prepared_sql(&list);

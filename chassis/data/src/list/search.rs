@@ -4,7 +4,7 @@
 pub(super) fn substring_pattern(term: &str) -> String {
     let mut pattern = String::with_capacity(term.len() + 2);
     pattern.push('%');
-    for character in term.to_lowercase().chars() {
+    for character in term.chars() {
         if matches!(character, '%' | '_' | '\\') {
             pattern.push('\\');
         }
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn wildcards_in_a_search_are_plain_text() {
-        assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_a\\\\%");
+        assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_A\\\\%");
     }
 
     #[test]

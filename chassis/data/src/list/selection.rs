@@ -117,7 +117,7 @@ impl List<'_> {
                 }
                 if column != self.order.column {
                     self.is_covered = false;
-                    self.has_other_bounds = true;
+                    self.is_sparse = true;
                 }
                 self.compare(column, operator, bound);
             }

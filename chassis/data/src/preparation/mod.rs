@@ -15,15 +15,15 @@
 
 mod background;
 mod notice;
+mod restriction;
 mod step;
 
 use chassis_base::AccountId;
 use chrono::TimeDelta;
 
-use crate::value::Value;
-
 pub(crate) use background::Preparing;
 pub(crate) use notice::{notice, noticing};
+pub(crate) use restriction::Restriction;
 
 /// How many entries a new segment has. Skipping an entry takes about a microsecond, adding up a segment about three.
 pub(crate) const SEGMENT: i64 = 1_000;
@@ -42,10 +42,10 @@ pub(crate) struct Preparation {
     /// The name of its counter.
     pub list: String,
     pub table: &'static str,
-    /// The columns that define the list, with the value that they have; `None` is null.
-    pub definition: Vec<(&'static str, Option<Value>)>,
-    /// Whether it is the list of a filter, whose counter is not known from the beginning.
-    pub is_filter: bool,
+    /// What its rows have in common.
+    pub definition: Vec<Restriction>,
+    /// Whether its counter is not known from the beginning, as that of a filter.
+    pub is_to_be_counted: bool,
     /// Whether it gets segments; otherwise only its counter.
     pub with_segments: bool,
 }

@@ -122,7 +122,7 @@ async fn begin(tx: &mut Tx<'_>, preparation: &Preparation) -> Result<bool, Error
     }
     let sql = "delete from list_segment where account_id = $1 and list = $2";
     sqlx::query(sql).bind(account).bind(list).execute(tx.db()).await?;
-    if preparation.is_filter {
+    if preparation.is_to_be_counted {
         count(tx, preparation).await?;
     }
     raise_epoch(tx, list).await?;
@@ -301,12 +301,8 @@ impl Preparation {
         // A value that cannot be encoded is not added; the statement then fails, because a placeholder has no value.
         let _ = values.add(self.account);
         let mut conditions = "account_id = $1".to_owned();
-        for (column, value) in &self.definition {
-            let condition = match value {
-                Some(value) => format!(" and {column} = {}", value.bind(&mut values)),
-                None => format!(" and {column} is null"),
-            };
-            conditions.push_str(&condition);
+        for restriction in &self.definition {
+            restriction.write(&mut conditions, &mut values);
         }
         (conditions, values)
     }

@@ -10,6 +10,7 @@ mod numbers;
 mod outage;
 mod pool;
 mod pooler;
+mod prepared;
 mod references;
 mod rows;
 mod segments;

@@ -72,6 +72,10 @@ with series as (
     insert into total (account_id, list, bucket, slot, entries)
     select :'account'::uuid, concat_ws('/', 'invoice', 'payment_status', status), '0001-01-01'::date, 0, count(*) from parts
     group by status
+    union all select :'account'::uuid, 'invoice/generation_mode/' || case when is_final then 'final' else 'draft' end,
+        '0001-01-01'::date, 0, count(*) from parts group by 2
+    union all select :'account'::uuid, 'invoice/open/true', '0001-01-01'::date, 0, count(*) from parts
+    where status in ('open', 'partially_paid')
     union all select :'account'::uuid, 'invoice', coalesce(day, '0001-01-01'), 0, count(*) from parts
     group by grouping sets ((day), ())
     on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries

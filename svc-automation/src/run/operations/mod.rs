@@ -160,7 +160,7 @@ pub(crate) async fn purge(tx: &mut Tx<'_>, limit: i64) -> Result<u64, Error> {
     let (account, now) = (tx.account(), tx.now());
     let purged = store::purge(tx.db(), account, now, limit).await?;
     for run in &purged {
-        tx.unlist(&listing(run.created_at, run.id, &run.status));
+        tx.unlist(&listing(run.created_at, run.id, &run.status, &run.trigger_type));
         tx.removed(AUDITED, run.id);
     }
     Ok(u64::try_from(purged.len()).unwrap_or(u64::MAX))

@@ -13,7 +13,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{LIST, Record, STATUS_COLUMN, Status};
+use super::{LIST, Record, STATUS_COLUMN, Status, TRIGGER_COLUMN};
 use crate::definition::TriggerType;
 use crate::dispatcher::{Excluded, Item};
 use crate::error::Error;
@@ -78,6 +78,9 @@ pub(super) struct Filter<'a> {
     pub selection: Selection,
     pub status: Option<&'a str>,
     pub flow: Option<Uuid>,
+    pub trigger_type: Option<TriggerType>,
+    pub entity_type: &'a str,
+    pub entity_id: &'a str,
 }
 
 /// A page, newest first unless `filter` has another order.
@@ -93,7 +96,11 @@ pub(super) async fn list(
     } else {
         list.only_counted(STATUS_COLUMN, filter.status);
     }
+    list.only_counted(TRIGGER_COLUMN, filter.trigger_type.map(TriggerType::name));
     list.only("flow_id", filter.flow);
+    for (column, value) in [("entity_type", filter.entity_type), ("entity_id", filter.entity_id)] {
+        list.only(column, Some(value).filter(|value| !value.is_empty()));
+    }
     list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
@@ -250,6 +257,7 @@ pub(super) struct Purged {
     pub id: Uuid,
     pub created_at: DateTime<Utc>,
     pub status: String,
+    pub trigger_type: String,
 }
 
 /// Deletes runs that ended long ago, with their steps, at most `limit`; returns which. The rows are locked
@@ -268,7 +276,7 @@ pub(super) async fn purge(
             delete from automation.run_step where account_id = $1 and run_id in (select id from old)
          )
          delete from automation.run where account_id = $1 and id in (select id from old)
-         returning id, created_at, status",
+         returning id, created_at, status, trigger_type",
     )
     .bind(account)
     .bind(now - RETENTION)

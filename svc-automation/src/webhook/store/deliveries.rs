@@ -62,6 +62,8 @@ pub(in crate::webhook) struct DeliveryFilter<'a> {
     /// A delivery is readable when its event is.
     pub access: &'a ReadAccess,
     pub now: DateTime<Utc>,
+    pub status: Option<DeliveryStatus>,
+    pub kind: Option<&'a str>,
 }
 
 /// The times as `delivery_columns!` shows them.
@@ -83,6 +85,7 @@ pub(in crate::webhook) async fn list_deliveries(
              where event.account_id = {account} and event.id = event_id and ({readable}))"
         )
     });
+    list.only("status", filter.status.map(DeliveryStatus::name)).only("type", filter.kind);
     list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }

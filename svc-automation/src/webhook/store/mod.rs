@@ -69,15 +69,16 @@ impl FromRow<'_, PgRow> for Endpoint {
     }
 }
 
-/// A page, newest first unless `selection` has another order.
+/// A page of all endpoints, or of those that are active or inactive; newest first unless `selection` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     selection: &Selection,
+    active: Option<bool>,
     page: Page,
 ) -> Result<(Vec<Endpoint>, PageMeta), Error> {
     let mut list = List::new(account, "automation.webhook_endpoint", endpoint_columns!(), Total::Matching);
-    list.select(selection, &Fields::TIMES)?;
+    list.only("active", active).select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

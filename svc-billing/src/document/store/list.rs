@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::time::timestamp;
-use chassis_data::list::{Fields, List, Selection, Total};
+use chassis_data::list::{Fields, List, Selection, Total, Values};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
@@ -14,7 +14,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use crate::document::rules::status::Status;
-use crate::document::{Kind, STATUS_COLUMN};
+use crate::document::{DRAFT, FINAL, IS_CREDIT, IS_OPEN, Kind, MODE, STATUS_COLUMN};
 use crate::error::Error;
 use crate::money::two_places;
 
@@ -32,6 +32,15 @@ const FIELDS: Fields = Fields::with_sorts(&[
     ("payment_status", "payment_status"),
 ]);
 
+/// The condition of [`Record::is_owed`](crate::document::Record::is_owed).
+macro_rules! owed {
+    () => {
+        "kind = 'invoice' and is_final and credits is null and open_amount > 0 \
+         and payment_status in ('open', 'partially_paid', 'partially_credited')"
+    };
+}
+pub(crate) use owed;
+
 /// Which documents to list. Empty texts and `None` do not restrict the list.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
@@ -43,6 +52,20 @@ pub(crate) struct Filter {
     pub due_date: Range<NaiveDate>,
     pub search: String,
     pub payment_status: String,
+    pub external_id: String,
+    pub is_open: Option<bool>,
+    pub overdue: Option<Overdue>,
+    pub amount: Range<Decimal>,
+    pub is_final: Option<bool>,
+    pub is_credit: Option<bool>,
+    pub credits: Option<Uuid>,
+}
+
+/// Only what is overdue on a day, or only the rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overdue {
+    pub on: NaiveDate,
+    pub is_wanted: bool,
 }
 
 /// Both ends included; an end that is `None` is open.
@@ -115,9 +138,50 @@ pub(crate) async fn list(
     } else {
         list.only_counted(STATUS_COLUMN, status);
     }
+    match filter.is_final {
+        Some(true) => list.only_counted_where(MODE, FINAL, "is_final"),
+        Some(false) => list.only_counted_where(MODE, DRAFT, "not is_final"),
+        None => &mut list,
+    };
+    if !filter.external_id.is_empty() {
+        list.look_up(|values| {
+            format!("external_id = {} and external_id <> ''", values.bind(&filter.external_id))
+        });
+    }
+    only_owed(&mut list, filter);
+    only_credits(&mut list, filter);
+    list.between("total_incl", filter.amount.from, filter.amount.to);
     list.between("invoice_date", filter.invoice_date.from, filter.invoice_date.to);
     list.between("due_date", filter.due_date.from, filter.due_date.to);
     list.search("search_text", &filter.search);
     list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
+}
+
+/// Few documents are not paid, all others are most of a list: only those are counted.
+fn only_owed(list: &mut List<'_>, filter: &Filter) {
+    match filter.is_open {
+        Some(true) => list.only_counted_where(IS_OPEN, "true", owed!()),
+        Some(false) => list.matching(|_| concat!("not (", owed!(), ")").to_owned()),
+        None => list,
+    };
+    if let Some(Overdue { on, is_wanted }) = filter.overdue {
+        let condition =
+            |values: &mut Values| format!(concat!(owed!(), " and due_date < {}"), values.bind(on));
+        if is_wanted {
+            list.look_up(condition);
+        } else {
+            list.matching(|values| format!("not ({})", condition(values)));
+        }
+    }
+}
+
+/// The same for credit invoices.
+fn only_credits(list: &mut List<'_>, filter: &Filter) {
+    match filter.is_credit {
+        Some(true) => list.only_counted_where(IS_CREDIT, "true", "credits is not null"),
+        Some(false) => list.matching(|_| "credits is null".to_owned()),
+        None => list,
+    };
+    list.only("credits", filter.credits);
 }

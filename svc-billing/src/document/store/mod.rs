@@ -11,7 +11,7 @@ mod rows;
 mod write;
 
 pub(crate) use defaults::{Defaults, defaults};
-pub(crate) use list::{Filter, Range, list};
+pub(crate) use list::{Filter, Overdue, Range, list, owed};
 pub(crate) use mark::{
     NewHistory, Viewed, count_time_events, follow_client, insert_history, insert_paying_client,
     mark_delivery, mark_new_pdf, mark_pdf, mark_pdf_failure, mark_sent, mark_viewed, raise_if_shown,

@@ -5,6 +5,7 @@ use chassis_data::Tx;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
+use uuid::Uuid;
 
 use crate::document::operations::Family;
 use crate::error::Error;
@@ -64,7 +65,8 @@ pub(crate) async fn show_on_invoice(
         Some(current) => current.version,
         None => tx.first_version(payment::AUDIT_KIND, online.id).await?,
     };
-    let mut entry = Payment { version, ..entry(online, current.as_ref(), zone, now) };
+    let entry = entry(online, family.target().id, current.as_ref(), zone, now);
+    let mut entry = Payment { version, ..entry };
     let Some(before) = before else {
         return payment::record_provider_payment(tx, family, current.as_ref(), entry, "payment_added").await;
     };
@@ -80,11 +82,18 @@ pub(crate) async fn show_on_invoice(
 }
 
 /// An online payment as an entry of its invoice, apart from its version; `current` is the entry that is stored.
-fn entry(online: &OnlinePayment, current: Option<&Payment>, zone: Timezone, now: DateTime<Utc>) -> Payment {
+fn entry(
+    online: &OnlinePayment,
+    invoice: Uuid,
+    current: Option<&Payment>,
+    zone: Timezone,
+    now: DateTime<Utc>,
+) -> Payment {
     let rules::InvoiceEntry { status, amount } = rules::invoice_entry(online);
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {
         id: online.id,
+        invoice,
         version: 1,
         amount,
         date: day,

@@ -42,6 +42,7 @@ pub(crate) async fn create(
         client: client.as_ref().map(|client| client.id),
         client_names: client.as_ref().map(search::names).unwrap_or_default(),
         stored_status: plan.status,
+        stored_term: plan.term,
         plan,
         failures: 0,
         last_error: String::new(),

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::columns;
 use crate::error::Error;
+use crate::subscription::rules::calendar::Term;
 use crate::subscription::rules::plan::Status;
-use crate::subscription::{LIST, Record, STATUS_COLUMN};
+use crate::subscription::{LIST, Record, STATUS_COLUMN, TERM_COLUMN};
 
 const FIELDS: Fields = Fields::with_sorts(&[
     ("number", "number"),
@@ -28,6 +29,7 @@ pub(crate) struct Filter {
     pub client: Option<Uuid>,
     pub number: String,
     pub status: Option<Status>,
+    pub term: Option<Term>,
     pub start_from: Option<NaiveDate>,
     pub start_to: Option<NaiveDate>,
     pub search: String,
@@ -43,6 +45,7 @@ pub(crate) async fn list(
     let mut list = List::new(account, "billing.subscription", columns!(), Total::Counted(LIST));
     list.only("client_id", filter.client);
     list.only_counted(STATUS_COLUMN, filter.status.map(Status::name));
+    list.only_counted(TERM_COLUMN, filter.term.map(Term::name));
     list.only("number", Some(&filter.number).filter(|number| !number.is_empty()));
     list.between("start_date", filter.start_from, filter.start_to);
     list.search("search_text", &filter.search);

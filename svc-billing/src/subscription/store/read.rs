@@ -28,6 +28,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         client,
         client_names,
         stored_status: plan.status,
+        stored_term: plan.term,
         plan,
         failures: columns.take()?,
         last_error: columns.take()?,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chassis_base::id;
+use chassis_base::formats::vat;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
 use chassis_data::{Db, LazyTx, Tx};
@@ -17,15 +18,15 @@ use proto::relations::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::{get, list};
+use super::{country, get, list};
 use crate::error::Error;
-use crate::link;
 use crate::relation::store::{self, Filter};
 use crate::relation::{Record, Role, operations};
 
 const ROLE: Role = Role::Client;
 const NOT_FOUND: Error = Error::NotFound("client");
 
+use crate::{link, relation_type};
 pub(crate) struct Clients {
     pub db: Db,
 }
@@ -36,10 +37,22 @@ impl ClientService for Clients {
         &self,
         request: Request<ListClientsRequest>,
     ) -> Result<Response<ListClientsResponse>, Status> {
-        let (context, input) = Call::open(request)?.valid()?;
+        let mut call = Call::open(request)?;
+        let country = country(&call.input.country, &mut call.faults);
+        let (context, input) = call.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
-        let filter = Filter::new(selection, &input.search, &input.contact_type);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            search: input.search.trim(),
+            // Another text than the name of a type does not filter.
+            kind: relation_type::from_name(&input.contact_type),
+            external_id: &input.external_id,
+            email: &input.email,
+            vat_number: vat::comparable(&input.vat_number),
+            debtor_number: &input.debtor_number,
+            city: &input.city,
+            country,
+        };
         let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListClientsResponse { data, meta: Some(meta) }))
     }

@@ -1,5 +1,6 @@
 //! `SupplierService`: parse, call, answer.
 
+use chassis_base::formats::vat;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
 use chassis_data::{Db, LazyTx};
@@ -12,10 +13,11 @@ use proto::relations::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{get, list};
+use super::{country, get, list};
 use crate::error::Error;
 use crate::relation::store::Filter;
 use crate::relation::{Role, fields, operations};
+use crate::relation_type;
 
 const ROLE: Role = Role::Supplier;
 
@@ -29,10 +31,22 @@ impl SupplierService for Suppliers {
         &self,
         request: Request<ListSuppliersRequest>,
     ) -> Result<Response<ListSuppliersResponse>, Status> {
-        let (context, input) = Call::open(request)?.valid()?;
+        let mut call = Call::open(request)?;
+        let country = country(&call.input.country, &mut call.faults);
+        let (context, input) = call.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let selection = Selection::new(context.account(), &input);
-        let filter = Filter::new(selection, &input.search, &input.contact_type);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            search: input.search.trim(),
+            // Another text than the name of a type does not filter.
+            kind: relation_type::from_name(&input.contact_type),
+            external_id: &input.external_id,
+            email: &input.email,
+            vat_number: vat::comparable(&input.vat_number),
+            debtor_number: &input.debtor_number,
+            city: &input.city,
+            country,
+        };
         let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListSuppliersResponse { data, meta: Some(meta) }))
     }

@@ -23,7 +23,8 @@ use proto::work::{
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{DownloadLinks, operations, store};
+use super::store::Filter;
+use super::{DownloadLinks, operations, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
@@ -47,13 +48,17 @@ impl FileService for FilesRpc {
         let (context, input) = Call::open(request)?.valid()?;
         let account = context.account_id();
         let now = context.clock.now();
-        let selection = Selection::new(context.account(), &input);
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            kind: rules::kind_name(input.kind()),
+            source: id::filter(&input.source_id),
+        };
         let page = match (input.page, input.per_page) {
             (None, None) => Page::whole(MAX_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
         let (records, meta) =
-            self.db.read(async |connection| store::list(connection, account, &selection, page).await).await?;
+            self.db.read(async |connection| store::list(connection, account, &filter, page).await).await?;
         let data = records.into_iter().map(|record| self.links.message(account, record, now)).collect();
         Ok(Response::new(ListFilesResponse {
             data,
