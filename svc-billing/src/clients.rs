@@ -106,7 +106,7 @@ impl Clients {
             BatchGetClientsRequest { ids: vec![id.to_string()] },
         )?;
         let found = self.client()?.batch_get_clients(request).await.map_err(|status| unavailable(&status))?;
-        Ok(found.into_inner().data.into_iter().next())
+        Ok(found.into_inner().data.into_iter().find(|client| !is_anonymized(client)))
     }
 
     async fn get_by_external_id(
@@ -127,6 +127,11 @@ impl Clients {
     fn client(&self) -> Result<ClientServiceClient<Channel>, Error> {
         Ok(ClientServiceClient::new(self.outgoing.channel(RELATIONS)?))
     }
+}
+
+/// Nothing new is made for a client whom nobody knows any more.
+fn is_anonymized(client: &Relation) -> bool {
+    client.meta.as_ref().is_some_and(|meta| meta.anonymized_at.is_some())
 }
 
 fn unavailable(status: &Status) -> Error {

@@ -1,5 +1,5 @@
 //! The events of other services that billing listens to: a client changed, and the names in its drafts and subscriptions
-//! follow.
+//! follow; or who a client is was forgotten, and to whom its documents were sent is forgotten too.
 
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::{document, subscription};
 
 const CLIENT_CHANGED: &str = "customer.updated";
+const CLIENT_ANONYMIZED: &str = "client.anonymized";
 
 pub(crate) struct EventListener {
     pub db: Db,
@@ -33,6 +34,11 @@ struct ChangedClient {
     firstname: String,
     #[serde(default)]
     lastname: String,
+}
+
+#[derive(Deserialize)]
+struct AnonymizedClient {
+    id: Uuid,
 }
 
 #[tonic::async_trait]
@@ -54,11 +60,15 @@ async fn deliver(
     let account = tx.account();
     let new = event_listener::unseen(tx, input).await?;
     let events = event_listener::read::<ChangedClient>(tx, &new, CLIENT_CHANGED, "a client");
+    let anonymized = event_listener::read::<AnonymizedClient>(tx, &new, CLIENT_ANONYMIZED, "a client");
     tx.valid()?;
     tx.unaudited("subscriptions are only found by the names of their client and do not show them");
     for client in latest(events.into_iter().map(|event| event.data.into())) {
         document::operations::follow_client(tx, links, &client).await?;
         subscription::follow_client(tx.db(), account, &client).await?;
+    }
+    for client in anonymized {
+        document::operations::forget_client(tx, links, client.data.id).await?;
     }
     Ok(DeliverEventsResponse {})
 }

@@ -31,7 +31,7 @@ use std::sync::{Arc, LazyLock};
 
 use chassis_base::Environment;
 use chassis_data::log::snapshot::SharedRecords;
-use chassis_data::references::Referable;
+use chassis_data::references::{Referable, Referrer};
 use chassis_data::{Db, Tx};
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
@@ -165,6 +165,39 @@ impl Service for Billing {
             Referable { kind: "quote", table: TABLE, condition: "kind = 'quote'" },
             Referable { kind: "workorder", table: TABLE, condition: "kind = 'workorder'" },
         ]
+    }
+
+    fn referrers() -> &'static [Referrer] {
+        const fn document(kind: &'static str, condition: &'static str) -> Referrer {
+            let (table, live) = ("billing.document", "not is_final");
+            Referrer { kind, to: "client", table, id: "id", column: "client_id", condition, live }
+        }
+        const REFERRERS: &[Referrer] = &[
+            document("invoice", "kind = 'invoice'"),
+            document("quote", "kind = 'quote'"),
+            document("workorder", "kind = 'workorder'"),
+            Referrer {
+                kind: "subscription",
+                to: "client",
+                table: "billing.subscription",
+                id: "id",
+                column: "client_id",
+                condition: "true",
+                live: "status <> 'ended'",
+            },
+            Referrer {
+                kind: "mandate",
+                to: "client",
+                table: "billing.debtor",
+                id: "client_id",
+                column: "client_id",
+                condition: "true",
+                live: "(mandate_status in ('pending', 'valid') or exists (select from billing.online_payment asked \
+                       where asked.account_id = debtor.account_id and asked.client_id = debtor.client_id \
+                       and asked.purpose = 'verification' and asked.is_open))",
+            },
+        ];
+        REFERRERS
     }
 
     async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {

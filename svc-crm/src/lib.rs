@@ -13,7 +13,7 @@ mod source;
 use std::sync::{Arc, LazyLock};
 
 use chassis_data::log::snapshot::SharedRecords;
-use chassis_data::references::Referable;
+use chassis_data::references::{Referable, Referrer};
 use chassis_data::{Db, Tx};
 use chassis_rpc::references::References;
 use chassis_service::{Runtime, Service};
@@ -69,6 +69,18 @@ impl Service for Crm {
             Referable { kind: "deal", table: TABLE, condition: "true" },
             Referable { kind: "open_deal", table: TABLE, condition: "status = 'open'" },
         ]
+    }
+
+    fn referrers() -> &'static [Referrer] {
+        &[Referrer {
+            kind: "deal",
+            to: "client",
+            table: "crm.deal",
+            id: "id",
+            column: "client_id",
+            condition: "true",
+            live: "false",
+        }]
     }
 
     async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {

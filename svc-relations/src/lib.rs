@@ -1,4 +1,5 @@
-//! Clients, suppliers, the links between clients, and custom fields. Calls no other service.
+//! Clients, suppliers, the links between clients, and custom fields. Calls other services only to learn what refers to a
+//! client that is to be removed.
 
 mod custom_field;
 mod error;
@@ -12,6 +13,7 @@ use std::sync::{Arc, LazyLock};
 use chassis_data::Db;
 use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
+use chassis_rpc::references::References;
 use chassis_service::{Runtime, Service};
 use proto::relations::client_service_server::ClientServiceServer;
 use proto::relations::custom_field_service_server::CustomFieldServiceServer;
@@ -21,6 +23,7 @@ use tonic::service::RoutesBuilder;
 
 pub struct Relations {
     db: Db,
+    references: References,
 }
 
 #[tonic::async_trait]
@@ -29,7 +32,7 @@ impl Service for Relations {
     const ABOUT: &'static str = "Clients, suppliers, links and custom fields";
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
-        Ok(Self { db: runtime.db.clone() })
+        Ok(Self { db: runtime.db.clone(), references: runtime.references() })
     }
 
     fn migrations() -> &'static Migrator {
@@ -39,8 +42,9 @@ impl Service for Relations {
 
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
         let db = || self.db.clone();
+        let clients = relation::rpc::clients::Clients { db: db(), references: self.references.clone() };
         routes
-            .add_service(ClientServiceServer::new(relation::rpc::clients::Clients { db: db() }))
+            .add_service(ClientServiceServer::new(clients))
             .add_service(SupplierServiceServer::new(relation::rpc::suppliers::Suppliers { db: db() }))
             .add_service(CustomFieldServiceServer::new(custom_field::rpc::CustomFields { db: db() }));
     }
@@ -53,7 +57,7 @@ impl Service for Relations {
     fn referables() -> &'static [Referable] {
         const TABLE: &str = "relations.relation";
         &[
-            Referable { kind: "client", table: TABLE, condition: "role = 'client'" },
+            Referable { kind: "client", table: TABLE, condition: "role = 'client' and anonymized_at is null" },
             Referable { kind: "supplier", table: TABLE, condition: "role = 'supplier'" },
         ]
     }

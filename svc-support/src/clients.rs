@@ -45,7 +45,9 @@ impl Clients {
             .batch_get_clients(request)
             .await
             .map_err(|status| outgoing::lookup_failed("relations", "Clients", &status))?;
-        let found = found.into_inner().data.into_iter().next();
+        // Nothing new is made for a client whom nobody knows any more.
+        let is_known = |client: &Relation| client.meta.as_ref().is_none_or(|it| it.anonymized_at.is_none());
+        let found = found.into_inner().data.into_iter().find(is_known);
         Ok(found.map_or(Lookup::NotFound, |relation| Lookup::Found(client(id, &relation))))
     }
 

@@ -7,6 +7,7 @@ mod channel;
 mod clients;
 mod domain;
 mod error;
+mod event_listener;
 pub mod intake;
 mod message;
 mod provision;
@@ -20,6 +21,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use chassis_data::log::snapshot::SharedRecords;
+use chassis_data::references::Referrer;
 use chassis_data::{Db, Tx};
 use chassis_service::server::bind;
 use chassis_service::stage::Stage;
@@ -28,6 +30,7 @@ use chassis_work::Worker;
 use chassis_work::mail::{AccountFiles, DeliveryObserver};
 use chassis_work::scan::Scan;
 use clap::{Args, Command};
+use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::support::email_domain_service_server::EmailDomainServiceServer;
 use proto::support::mail_intake_service_server::MailIntakeServiceServer;
 use proto::support::ticket_channel_service_server::TicketChannelServiceServer;
@@ -117,6 +120,7 @@ impl Service for Support {
         let intake = MailIntakeServiceServer::from_arc(Arc::clone(&self.intake));
         let intake = intake.max_decoding_message_size(MAX_MAIL_BYTES + REQUEST_OVERHEAD);
         routes
+            .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
             .add_service(TicketServiceServer::new(tickets))
             .add_service(TicketMessageServiceServer::new(messages))
             .add_service(TicketChannelServiceServer::new(channels))
@@ -140,6 +144,18 @@ impl Service for Support {
 
     fn delivery_observer(self: &Arc<Self>) -> Option<Arc<dyn DeliveryObserver>> {
         Some(Arc::new(DeliveryRecorder))
+    }
+
+    fn referrers() -> &'static [Referrer] {
+        &[Referrer {
+            kind: "ticket",
+            to: "client",
+            table: "support.ticket",
+            id: "id",
+            column: "client_id",
+            condition: "true",
+            live: "false",
+        }]
     }
 
     async fn serve_besides(self: Arc<Self>, stop: watch::Receiver<Stage>) -> Result<(), String> {

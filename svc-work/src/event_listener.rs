@@ -1,5 +1,5 @@
 //! The events of other services that work listens to: a file was stored, and is listed here from then on; a record was
-//! deleted, and nothing here refers to it any longer.
+//! deleted, and nothing here refers to it any longer; or who a client is was forgotten, and what is here about it goes.
 
 use chassis_base::{AccountId, id};
 use chassis_data::{Db, Tx};
@@ -22,6 +22,8 @@ const FILE_STORED: &str = "file.stored";
 const DEAL_DELETED: &str = "deal.deleted";
 const INVOICE_DELETED: &str = "invoice.deleted";
 const QUOTE_DELETED: &str = "quote.deleted";
+const CLIENT_ANONYMIZED: &str = "client.anonymized";
+const FILE_REMOVED: &str = "file.removed";
 
 pub(crate) struct EventListener {
     pub db: Db,
@@ -82,14 +84,21 @@ async fn deliver(
     let deals = deleted_ids(&new, DEAL_DELETED);
     let invoices = deleted_ids(&new, INVOICE_DELETED);
     let quotes = deleted_ids(&new, QUOTE_DELETED);
+    let (clients, removed) = (deleted_ids(&new, CLIENT_ANONYMIZED), deleted_ids(&new, FILE_REMOVED));
     tx.valid()?;
     // Always files, tasks, notes, projects, so that two batches lock rows of these tables in the same order.
     for file in stored {
         file::operations::create_external(tx, file, links).await?;
     }
+    file::operations::remove_external(tx, &removed).await?;
     task::clear_deals(tx, &deals).await?;
     note::clear_references(tx, &note::Deleted { deals: &deals, invoices: &invoices }).await?;
+    note::forget_clients(tx, &clients).await?;
     project::clear_quotes(tx, &quotes).await?;
+    for client in clients {
+        tx.unaudited("a client without notes changes nothing");
+        tx.forget_mentions(client).await?;
+    }
     Ok(DeliverEventsResponse {})
 }
 

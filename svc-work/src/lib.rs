@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 
 use chassis_data::Db;
 use chassis_data::log::snapshot::SharedRecords;
-use chassis_data::references::Referable;
+use chassis_data::references::{Referable, Referrer};
 use chassis_rpc::outgoing::Outgoing;
 use chassis_rpc::references::References;
 use chassis_service::{Runtime, Service};
@@ -112,6 +112,16 @@ impl Service for Work {
 
     fn referables() -> &'static [Referable] {
         &[Referable { kind: "project", table: "work.project", condition: "true" }]
+    }
+
+    fn referrers() -> &'static [Referrer] {
+        const fn record(kind: &'static str, table: &'static str) -> Referrer {
+            let (condition, live) = ("true", "false");
+            Referrer { kind, to: "client", table, id: "id", column: "client_id", condition, live }
+        }
+        const REFERRERS: &[Referrer] =
+            &[record("project", "work.project"), record("task", "work.task"), record("note", "work.note")];
+        REFERRERS
     }
 }
 

@@ -29,6 +29,7 @@ mod totals;
 mod value;
 pub mod wake;
 mod wake_up;
+mod withdrawal;
 pub mod write;
 
 pub use db::Db;

@@ -1,5 +1,6 @@
 //! References to records of other services. Checks that the records a request names exist in its account, with one
-//! call to each service, all in parallel. Background work lists the records of another service here too.
+//! call to each service, all in parallel. Background work lists the records of another service here too. A service that is
+//! about to remove a record asks here who refers to it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -7,9 +8,12 @@ use std::time::{Duration, Instant};
 use chassis_base::time::from_timestamp;
 use chassis_base::{Account, Error, id};
 use chrono::{DateTime, Utc};
-use futures::future::{BoxFuture, try_join_all};
+use futures::future::{BoxFuture, join_all, try_join_all};
 use proto::api::reference_service_client::ReferenceServiceClient;
-use proto::api::{CreatedReference, Fault, FindReferencesRequest, ListReferencesRequest, Reference};
+use proto::api::{
+    CountReferrersRequest, CreatedReference, EndWithdrawalRequest, Fault, FindReferencesRequest,
+    ListReferencesRequest, Problem, Reference, Referrers,
+};
 use proto::{At, Faults};
 use uuid::Uuid;
 
@@ -18,6 +22,8 @@ use crate::outgoing::{Outgoing, lookup_failed};
 
 /// How long background work waits for a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long after the begin of a withdrawal the record may be removed. Less than a withdrawal lasts.
+const MAX_REMOVAL: Duration = Duration::from_mins(1);
 /// The most records in one list, as the proto file says. A shorter list is the last.
 pub const MAX_LISTED: usize = 1000;
 
@@ -36,6 +42,26 @@ pub struct Lookup<'a> {
     pub at: &'a At<'a>,
     /// Empty when the request refers to nothing.
     pub id: &'a str,
+}
+
+/// A record of this service that others must not refer to any more. They refuse every write that would.
+#[derive(Debug)]
+pub struct Withdrawal {
+    /// `None` in a dry run, which withdraws nothing.
+    name: Option<Uuid>,
+    began: Instant,
+    /// What refers to the record. If there is any, it is not withdrawn.
+    pub referrers: Vec<Referrers>,
+}
+
+impl Withdrawal {
+    /// Fails if it is too late to remove the record: the withdrawal could end too soon.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.began.elapsed() < MAX_REMOVAL {
+            return Ok(());
+        }
+        Err(Error::problem(Problem::Unavailable, "It took too long. Nothing was done; repeat the request."))
+    }
 }
 
 /// A record that exists: its service, its kind and its id.
@@ -99,6 +125,76 @@ impl References {
             listed.map_err(|status| lookup_failed(kind.service, "Records", &status))?.into_inner().references;
         let read = |it: CreatedReference| Some((id::parse(&it.id)?, from_timestamp(&it.created_at?)?));
         Ok(listed.into_iter().filter_map(read).collect())
+    }
+
+    /// Before a record of this service is removed: asks these services what refers to it. If nothing does, it is withdrawn from
+    /// them. If it stays after all, call [`end`](Self::end). In a dry run this only asks.
+    pub fn withdraw<'a>(
+        &'a self,
+        context: &'a Context,
+        services: &'a [&'static str],
+        reference: Reference,
+        only_live: bool,
+    ) -> BoxFuture<'a, Result<Withdrawal, Error>> {
+        Box::pin(async move {
+            let name = (!context.dry_run).then(|| context.clock.id());
+            let mut withdrawal = Withdrawal { name, began: Instant::now(), referrers: Vec::new() };
+            let named = name.map(|name| name.to_string()).unwrap_or_default();
+            let request = CountReferrersRequest { reference: Some(reference), only_live, withdrawal: named };
+            let counts = services.iter().map(|service| self.count(context, service, request.clone()));
+            // All of them have ended before the withdrawal is ended.
+            let counted: Result<Vec<_>, Error> = join_all(counts).await.into_iter().collect();
+            match counted {
+                Ok(referrers) => withdrawal.referrers = referrers.into_iter().flatten().collect(),
+                Err(error) => {
+                    self.end(context, services, &withdrawal).await;
+                    return Err(error);
+                }
+            }
+            if !withdrawal.referrers.is_empty() {
+                self.end(context, services, &withdrawal).await;
+            }
+            Ok(withdrawal)
+        })
+    }
+
+    /// Ends a withdrawal as far as the services can be reached; it ends by itself soon.
+    pub fn end<'a>(
+        &'a self,
+        context: &'a Context,
+        services: &'a [&'static str],
+        withdrawal: &'a Withdrawal,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(name) = withdrawal.name else { return };
+            let ends = services.iter().map(|service| self.end_in(context, service, name));
+            for ended in join_all(ends).await {
+                if let Err(error) = ended {
+                    tracing::warn!(%error, "withdrawal could not be ended; it ends by itself");
+                }
+            }
+        })
+    }
+
+    async fn count(
+        &self,
+        context: &Context,
+        service: &'static str,
+        request: CountReferrersRequest,
+    ) -> Result<Vec<Referrers>, Error> {
+        let request = self.outgoing.request(service, context.account(), context.deadline, request)?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
+        let counted = client.count_referrers(request).await;
+        let counted = counted.map_err(|status| lookup_failed(service, "Records", &status))?;
+        Ok(counted.into_inner().referrers)
+    }
+
+    async fn end_in(&self, context: &Context, service: &'static str, name: Uuid) -> Result<(), Error> {
+        let request = EndWithdrawalRequest { withdrawal: name.to_string() };
+        let request = self.outgoing.request(service, context.account(), context.deadline, request)?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
+        let ended = client.end_withdrawal(request).await;
+        ended.map(|_| ()).map_err(|status| lookup_failed(service, "Records", &status))
     }
 
     /// Boxed, so that the client of the mesh is not compiled in every crate that awaits this.

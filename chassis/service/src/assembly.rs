@@ -47,7 +47,7 @@ pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder 
     routes.add_service(mail::key_server(db()));
     routes.add_service(log::audit_server(db()));
     routes.add_service(log::server(db(), service.records()));
-    routes.add_service(references::server(S::referables(), db()));
+    routes.add_service(references::server(S::referables(), S::referrers(), db()));
     let scans = service.scans();
     if !scans.is_empty() {
         routes.add_service(scan::server(scans, db()));

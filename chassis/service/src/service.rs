@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis_base::Error;
 use chassis_data::Tx;
 use chassis_data::log::snapshot::SharedRecords;
-use chassis_data::references::Referable;
+use chassis_data::references::{Referable, Referrer};
 use chassis_work::Worker;
 use chassis_work::mail::{AttachmentSource, DeliveryObserver};
 use chassis_work::scan::Scan;
@@ -35,6 +35,11 @@ pub trait Service: Sized + Send + Sync + 'static {
 
     /// The kinds of its records that other services may refer to.
     fn referables() -> &'static [Referable] {
+        &[]
+    }
+
+    /// The kinds of its records that refer to those of other services.
+    fn referrers() -> &'static [Referrer] {
         &[]
     }
 

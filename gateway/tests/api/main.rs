@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
+mod anonymity;
 mod audit;
 mod automation;
 mod browser;

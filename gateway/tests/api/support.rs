@@ -18,6 +18,8 @@ pub(crate) struct Mesh {
     pub gateway: TestGateway,
     peers: Vec<String>,
     services: Vec<Started>,
+    /// Answers the other services; the relations of the gateway is another one, which calls them.
+    _looked_up: Started,
     _files: TempDir,
 }
 
@@ -55,9 +57,9 @@ impl Mesh {
         let files = tempfile::tempdir().unwrap();
         let folder = files.path().to_str().unwrap();
         let alone = ["--mail-dir", folder];
-        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &alone).await;
+        let looked_up = chassis_testing::start_with::<Relations>(database.url(), &clock, &alone).await;
         let automation = chassis_testing::start_with::<Automation>(database.url(), &clock, &alone).await;
-        let relations_peer = format!("relations={}", relations.url());
+        let relations_peer = format!("relations={}", looked_up.url());
         let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &relations_peer];
         let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
         let support = chassis_testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
@@ -67,14 +69,15 @@ impl Mesh {
         let known = peers.join(",");
         let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &known];
         let work = chassis_testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
-        peers.extend([
-            format!("automation={}", automation.url()),
-            format!("work={}", work.url()),
-            format!("support={}", support.url()),
-        ]);
+        peers.extend([format!("work={}", work.url()), format!("support={}", support.url())]);
+        let known = peers[1..].join(",");
+        let own_flags = ["--mail-dir", folder, "--peers", &known];
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &own_flags).await;
+        peers[0] = format!("relations={}", relations.url());
+        peers.push(format!("automation={}", automation.url()));
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
         let services = vec![relations, automation, billing, crm, work, support];
-        Self { database, clock, gateway, peers, services, _files: files }
+        Self { database, clock, gateway, peers, services, _looked_up: looked_up, _files: files }
     }
 
     pub(crate) fn relations_address(&self) -> std::net::SocketAddr {
@@ -94,6 +97,10 @@ impl Mesh {
     /// For what internal teams do with relations over gRPC.
     pub(crate) fn relations(&self) -> Channel {
         self.services[0].channel()
+    }
+
+    pub(crate) fn crm(&self) -> Channel {
+        self.services[3].channel()
     }
 
     /// For what internal teams do with work over gRPC.

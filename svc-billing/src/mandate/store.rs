@@ -87,6 +87,7 @@ pub(crate) async fn lock(
 /// Locks a debtor, which is inserted first if the client has none with this provider.
 pub(crate) async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<Debtor, Error> {
     let (account, now) = (tx.account(), tx.now());
+    tx.refers_to(client);
     let sql = "insert into billing.debtor (account_id, client_id, provider, customer_id, mandate_id, mandate_status, \
                version, created_at, updated_at) values ($1, $2, $3, '', '', 'none', 0, $4, $4) on conflict do nothing";
     sqlx::query(sql).bind(account).bind(client).bind(provider).bind(now).execute(tx.db()).await?;

@@ -47,6 +47,7 @@ pub(crate) async fn create(tx: &mut LazyTx<'_>, given: &DealInput) -> Result<Dea
     let account = tx.account();
     tx.write_last(store::insert(account, &record, &first))?;
     tx.list(&record.listing());
+    tx.refers_to(record.values.client_id);
     events::created(tx, &record);
     Ok(record_change(tx, RecordWithHistory { record, phase_name, history: vec![first] }))
 }
@@ -182,6 +183,7 @@ async fn find_deal_of_quote(
 fn save(plan: &mut Plan<'_>, mut deal: RecordWithHistory, values: Values) -> Result<Deal, Error> {
     let (account, now) = (plan.account(), plan.now());
     let (since, before) = (deal.record.version, deal.record.listing());
+    let client = deal.record.values.client_id;
     let changes = rules::update(&mut deal.record, values, now);
     if !changes.any {
         plan.unaudited("it is as it was");
@@ -190,6 +192,9 @@ fn save(plan: &mut Plan<'_>, mut deal: RecordWithHistory, values: Values) -> Res
     let step = changes.is_step().then(|| deal.next_step(now, None));
     plan.write_last(store::update(account, &deal.record, step.as_ref(), since))?;
     plan.relist(&before, &deal.record.listing());
+    if deal.record.values.client_id != client {
+        plan.refers_to(deal.record.values.client_id);
+    }
     events::changed(plan, &deal.record, changes);
     if let Some(step) = step {
         deal.add_step(step);

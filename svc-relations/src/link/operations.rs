@@ -12,6 +12,29 @@ const NOT_FOUND: Error = Error::NotFound("client");
 /// The kind of these records in the log.
 const AUDIT_KIND: &str = "client_link";
 
+/// Removes the links of a client.
+pub(crate) async fn unlink(tx: &mut Tx<'_>, client: Uuid) -> Result<(), Error> {
+    let account = tx.account();
+    for link in store::delete_of(tx.db(), account, client).await? {
+        tx.removed(AUDIT_KIND, log_id(&link));
+    }
+    Ok(())
+}
+
+/// Removes the links of a client, and forgets what they said.
+pub(crate) async fn forget_links(tx: &mut Tx<'_>, client: Uuid) -> Result<(), Error> {
+    let account = tx.account();
+    for link in store::delete_of(tx.db(), account, client).await? {
+        tx.forget_history(AUDIT_KIND, &[log_id(&link)]).await?;
+        tx.removed(AUDIT_KIND, log_id(&link));
+    }
+    Ok(())
+}
+
+fn log_id(Record { company_id, client_id, .. }: &Record) -> String {
+    format!("{company_id}/{client_id}")
+}
+
 /// Links a person to the company with this id. A link between the same two clients is replaced.
 pub(crate) async fn link(
     tx: &mut Tx<'_>,
@@ -38,10 +61,14 @@ pub(crate) async fn link(
     rules::check_types(company, client_id.and_then(type_of), &mut tx.faults);
     tx.valid()?;
     let client_id = client_id.ok_or(NOT_FOUND)?;
+    if clients.iter().any(|client| client.is_anonymized) {
+        return Err(Error::Anonymized);
+    }
 
     let record = Record { company_id, client_id, function: given.function, department: given.department };
     store::put(tx.db(), account, &record, now).await?;
+    let id = log_id(&record);
     let link = ClientLink::from(record);
-    tx.changed(AUDIT_KIND, format!("{company_id}/{client_id}"), &link);
+    tx.changed(AUDIT_KIND, id, &link);
     Ok(link)
 }

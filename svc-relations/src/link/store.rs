@@ -15,12 +15,13 @@ use crate::relation_type;
 pub(crate) struct ClientType {
     pub id: Uuid,
     pub kind: RelationType,
+    pub is_anonymized: bool,
 }
 
 impl FromRow<'_, PgRow> for ClientType {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let kind = relation_type::decode(row.try_get("type")?)?;
-        Ok(Self { id: row.try_get("id")?, kind })
+        Ok(Self { id: row.try_get("id")?, kind, is_anonymized: row.try_get("is_anonymized")? })
     }
 }
 
@@ -31,7 +32,8 @@ pub(crate) async fn list_client_types(
     ids: &[Uuid],
 ) -> Result<Vec<ClientType>, Error> {
     let clients = sqlx::query_as(
-        "select id, type from relations.relation where account_id = $1 and role = 'client' and id = any($2)",
+        "select id, type, anonymized_at is not null as is_anonymized from relations.relation
+         where account_id = $1 and role = 'client' and id = any($2)",
     )
     .bind(account)
     .bind(ids)
@@ -75,6 +77,23 @@ pub(crate) async fn list(
         "select company_id, client_id, function, department from relations.link
          where account_id = $1 and (company_id = $2 or client_id = $2)
          order by created_at, company_id, client_id",
+    )
+    .bind(account)
+    .bind(client)
+    .fetch_all(connection)
+    .await?;
+    Ok(links)
+}
+
+/// Deletes the links that have the client at either end, and returns them.
+pub(crate) async fn delete_of(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+) -> Result<Vec<Record>, Error> {
+    let links = sqlx::query_as(
+        "delete from relations.link where account_id = $1 and (company_id = $2 or client_id = $2)
+         returning company_id, client_id, function, department",
     )
     .bind(account)
     .bind(client)

@@ -60,6 +60,8 @@ pub struct Record {
     pub debtor_number: String,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// When who the client is was forgotten. It is never changed again.
+    pub anonymized_at: Option<DateTime<Utc>>,
 }
 
 impl Record {
@@ -73,7 +75,7 @@ impl Record {
 
 impl From<Record> for Relation {
     fn from(record: Record) -> Self {
-        let Record { id, version, values, debtor_number, created_at, updated_at } = record;
+        let Record { id, version, values, debtor_number, created_at, updated_at, anonymized_at } = record;
         Self {
             id: id.to_string(),
             r#type: values.r#type,
@@ -104,6 +106,7 @@ impl From<Record> for Relation {
                 external_id: Some(values.external_id).filter(|id| !id.is_empty()),
                 created_at: Some(timestamp(created_at)),
                 updated_at: Some(timestamp(updated_at)),
+                anonymized_at: anonymized_at.map(timestamp),
                 version,
             }),
         }

@@ -4,6 +4,7 @@ use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{LazyTx, Plan, Tx};
+use chassis_rpc::references::Withdrawal;
 use proto::At;
 use proto::api::Fault;
 use proto::relations::{ClientInput, Relation};
@@ -11,6 +12,7 @@ use proto::relations::{ClientInput, Relation};
 use super::rules::{self, InputContext};
 use super::{Record, Role, events, store};
 use crate::error::Error;
+use crate::link;
 
 pub(super) async fn create(tx: &mut LazyTx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
     let (account, settings) = (tx.account(), tx.settings());
@@ -27,7 +29,15 @@ pub(super) async fn create(tx: &mut LazyTx<'_>, role: Role, given: ClientInput) 
         Role::Supplier => String::new(),
     };
     let now = tx.now();
-    let record = Record { id: tx.id(), version: 1, values, debtor_number, created_at: now, updated_at: now };
+    let record = Record {
+        id: tx.id(),
+        version: 1,
+        values,
+        debtor_number,
+        created_at: now,
+        updated_at: now,
+        anonymized_at: None,
+    };
     tx.write_last(store::insert(account, role, &record))?;
     tx.list(&record.listing(role));
     events::created(tx, role, &record);
@@ -70,6 +80,10 @@ pub(super) async fn update(
         return Ok(record.into());
     }
 
+    if record.anonymized_at.is_some() {
+        return Err(Error::Anonymized);
+    }
+
     let account = tx.account();
     if changed.contains(&"external_id") {
         refuse_taken(tx, role, &record.values).await?;
@@ -80,6 +94,57 @@ pub(super) async fn update(
     tx.relist(&before, &record.listing(role));
     events::updated(tx, role, &record, &changed);
     Ok(record_change(tx, role, record))
+}
+
+/// Deletes a client that was withdrawn from the other services, with its links.
+pub(super) async fn delete_client(tx: &mut Tx<'_>, id: &str, withdrawal: &Withdrawal) -> Result<(), Error> {
+    let (account, record) = (tx.account(), find_client(tx, id).await?);
+    check_withdrawn(withdrawal)?;
+    link::operations::unlink(tx, record.id).await?;
+    store::delete(tx.db(), account, Role::Client, record.id).await?;
+    tx.unlist(&record.listing(Role::Client));
+    tx.removed(Role::Client.name(), record.id);
+    Ok(())
+}
+
+/// Forgets who a client is that was withdrawn from the other services. They forget what they know of it when they receive the
+/// event.
+pub(super) async fn anonymize(tx: &mut Tx<'_>, id: &str, withdrawal: &Withdrawal) -> Result<Relation, Error> {
+    let (account, now, mut record) = (tx.account(), tx.now(), find_client(tx, id).await?);
+    if record.anonymized_at.is_some() {
+        tx.unaudited("it is as it was");
+        return Ok(record.into());
+    }
+    check_withdrawn(withdrawal)?;
+    let before = record.listing(Role::Client);
+    let name = rules::anonymous_name(&tx.settings().country, &record.debtor_number);
+    let changed = rules::anonymize(name, &mut record.values);
+    record.version += 1;
+    record.updated_at = now;
+    record.anonymized_at = Some(now);
+    link::operations::forget_links(tx, record.id).await?;
+    store::update(account, Role::Client, &record).execute(tx.db()).await?;
+    store::set_anonymized(tx.db(), account, &record).await?;
+    tx.relist(&before, &record.listing(Role::Client));
+    tx.forget_history(Role::Client.name(), &[record.id.to_string()]).await?;
+    tx.forget_mentions(record.id).await?;
+    events::anonymized(tx, &record, &changed);
+    Ok(record_change(tx, Role::Client, record))
+}
+
+async fn find_client(tx: &mut Tx<'_>, id: &str) -> Result<Record, Error> {
+    id::ignore_malformed(&mut tx.faults);
+    tx.valid()?;
+    let (account, not_found) = (tx.account(), || Error::NotFound(Role::Client.name()));
+    let id = id::parse(id).ok_or_else(not_found)?;
+    store::find_locked(tx.db(), account, Role::Client, id).await?.ok_or_else(not_found)
+}
+
+fn check_withdrawn(withdrawal: &Withdrawal) -> Result<(), Error> {
+    if withdrawal.referrers.is_empty() {
+        return Ok(withdrawal.check()?);
+    }
+    Err(Error::InUse(withdrawal.referrers.clone()))
 }
 
 /// Records a created or changed record in the log, and returns it as the answer shows it.

@@ -130,6 +130,32 @@ pub(super) fn debtor_number(number: i64) -> String {
     format!("D-{number:05}")
 }
 
+/// What an anonymised client is called, in the language of the account's country.
+pub(super) fn anonymous_name(country: &str, debtor_number: &str) -> String {
+    let called = match country {
+        "NL" | "BE" => "Geanonimiseerde klant",
+        _ => "Anonymised client",
+    };
+    format!("{called} {debtor_number}")
+}
+
+/// Takes everything out of a client that tells who it is. Returns the names of the fields that changed.
+pub(super) fn anonymize(name: String, values: &mut ClientInput) -> Vec<&'static str> {
+    let mut left = ClientInput {
+        r#type: values.r#type,
+        country: values.country.clone(),
+        payment_term: values.payment_term,
+        quote_expiration_days: values.quote_expiration_days,
+        ..ClientInput::default()
+    };
+    match values.r#type() {
+        RelationType::Company => left.company_name = name,
+        _ => left.lastname = name,
+    }
+    let all = fields::of(Role::Client);
+    all.filter(|field| field.transfer(&mut left, values)).map(|field| field.name).collect()
+}
+
 /// The text that a search looks through, in lower case; the store appends the debtor number. Line breaks keep a search
 /// term from matching across two values.
 pub(super) fn search_text(values: &ClientInput) -> String {

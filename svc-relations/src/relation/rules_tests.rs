@@ -187,3 +187,31 @@ fn a_debtor_number_has_five_digits_or_more() {
     assert_eq!(debtor_number(1), "D-00001");
     assert_eq!(debtor_number(123_456), "D-123456");
 }
+
+#[test]
+fn an_anonymised_client_keeps_what_tells_nothing_of_it() {
+    let mut person = ClientInput {
+        firstname: "Sanne".to_owned(),
+        lastname: "de Vries".to_owned(),
+        iban: "NL91ABNA0417164300".to_owned(),
+        country: "BE".to_owned(),
+        payment_term: Some(14),
+        ..ClientInput::default()
+    };
+    person.set_type(RelationType::Private);
+    let name = anonymous_name("BE", "D-00007");
+    assert_eq!(
+        (name.as_str(), anonymous_name("DE", "D-1")),
+        ("Geanonimiseerde klant D-00007", "Anonymised client D-1".into())
+    );
+    assert_eq!(anonymize(name.clone(), &mut person), ["firstname", "lastname", "iban"]);
+    let mut left = ClientInput { lastname: name.clone(), country: "BE".to_owned(), ..ClientInput::default() };
+    left.payment_term = Some(14);
+    left.set_type(RelationType::Private);
+    assert_eq!(person, left);
+    assert!(anonymize(name.clone(), &mut person).is_empty());
+    let mut company = ClientInput { company_name: "Bakery".to_owned(), ..ClientInput::default() };
+    company.set_type(RelationType::Company);
+    anonymize(name.clone(), &mut company);
+    assert_eq!((company.company_name.as_str(), company.lastname.as_str()), (name.as_str(), ""));
+}

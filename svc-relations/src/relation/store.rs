@@ -21,7 +21,8 @@ macro_rules! columns {
     () => {
         "id, version, type, company_name, firstname, lastname, email, phone, address, zipcode, city, country, \
          company_registration_number, vat_number, website, iban, bank_account_name, bic, external_id, payment_term, \
-         quote_expiration_days, email_invoices, email_reminders, mail_salutation, debtor_number, created_at, updated_at"
+         quote_expiration_days, email_invoices, email_reminders, mail_salutation, debtor_number, created_at, updated_at, \
+         anonymized_at"
     };
 }
 
@@ -59,6 +60,7 @@ impl FromRow<'_, PgRow> for Record {
             debtor_number: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
+            anonymized_at: columns.take()?,
         })
     }
 }
@@ -158,19 +160,17 @@ pub(super) async fn list(
     if let Some(kind) = filter.kind {
         list.equals("type", relation_type::name(kind));
     }
-    list.search("search_text", filter.search);
-    list.select(&filter.selection, &Fields::TIMES)?;
     match filter.kind {
         None => list.only_counted(COUNTRY_COLUMN, filter.country.as_deref()),
         // Together with a type it is not counted: each record would be in one more list.
         Some(_) => list.only(COUNTRY_COLUMN, filter.country.as_deref()),
     };
     look_up(&mut list, filter);
+    list.search("search_text", filter.search);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 
-/// The counter of debtor numbers.
-pub(super) const DEBTORS: &str = "debtor";
 /// Narrows a list to the records that have exactly these values. Each condition is that of an index, which has no empty
 /// texts.
 fn look_up(list: &mut List<'_>, filter: &Filter<'_>) {
@@ -192,6 +192,8 @@ fn look_up(list: &mut List<'_>, filter: &Filter<'_>) {
     }
 }
 
+/// The counter of debtor numbers.
+pub(super) const DEBTORS: &str = "debtor";
 
 /// The insert of a record. The unique index refuses it when another record has the external id.
 pub(super) fn insert(account: AccountId, role: Role, record: &Record) -> Query<'_, Postgres, PgArguments> {
@@ -216,6 +218,28 @@ pub(super) fn update(account: AccountId, role: Role, record: &Record) -> Query<'
                version = case when version = $28::bigint - 1 then $28 end \
                where account_id = $1 and role = $2 and id = $3";
     bind(sqlx::query(sql), account, role, record).bind(record.version)
+}
+
+/// Stores since when nobody knows who the client is.
+pub(super) async fn set_anonymized(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "update relations.relation set anonymized_at = $3 where account_id = $1 and id = $2";
+    sqlx::query(sql).bind(account).bind(record.id).bind(record.anonymized_at).execute(connection).await?;
+    Ok(())
+}
+
+pub(super) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+) -> Result<(), Error> {
+    let sql = "delete from relations.relation where account_id = $1 and role = $2 and id = $3";
+    sqlx::query(sql).bind(account).bind(role.name()).bind(id).execute(connection).await?;
+    Ok(())
 }
 
 /// Binds the parameters that insert and update share: $1 to $27.

@@ -1,6 +1,7 @@
 //! The events about messages. They are events of the ticket, because listeners follow tickets.
 
-use chassis_data::Plan;
+use chassis_data::{Event, Plan};
+use uuid::Uuid;
 use serde_json::{Value, json};
 
 use super::Record;
@@ -27,6 +28,17 @@ pub(super) fn time_passed(
     waited: &Value,
 ) {
     ticket::events::time_passed(plan, kind, ticket, &[("message", summary(message))], waited);
+}
+
+/// A file that came by mail is to be removed. The service that lists the files of the account follows these events.
+pub(super) fn file_removed(plan: &mut Plan<'_>, id: Uuid) {
+    plan.emit(&Event {
+        kind: "file.removed",
+        entity_type: "file",
+        entity_id: id,
+        version: 2,
+        data: json!({"id": id}).to_string(),
+    });
 }
 
 /// The part of a message that events contain. A note is for colleagues only, so its text is left out.

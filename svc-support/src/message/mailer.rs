@@ -58,7 +58,7 @@ impl Mailer {
         message.text = Some(reply.body.clone());
         message.html = Some(reply.html.clone()).filter(|html| !html.is_empty());
         message.attachments = files.iter().map(mail::Attachment::from).collect();
-        message.reference = format!("ticket:{}", ticket.id);
+        message.reference = ticket::operations::mail_reference(ticket.id);
         let id = mail::queue(tx, &message).await?;
         reply.mail_id = Some(id);
         // Delivery makes the same message id from the id of the queued mail. Answers refer to it.

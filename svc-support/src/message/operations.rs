@@ -1,5 +1,7 @@
 //! The writes of messages: load, decide, store, record. Incoming mail adds its messages with [`add`] too.
 
+use std::collections::HashMap;
+
 use chassis_base::id;
 use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{LazyTx, Plan, Tx};
@@ -194,6 +196,30 @@ fn new_record(
         automatic: if plan.depth() > 0 { Automatic::Program } else { Automatic::No },
         created_at: plan.now(),
         updated_at: plan.now(),
+    }
+}
+
+/// Forgets what the client of a locked ticket wrote and was written: all messages but notes, which are for colleagues. The
+/// name of the client is this now.
+pub(crate) async fn forget_client(tx: &mut Tx<'_>, ticket: Uuid, name: &str) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    loop {
+        let told = store::list_telling_locked(tx.db(), account, ticket, name).await?;
+        if told.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = told.iter().map(|message| message.id).collect();
+        // Files that came by mail have no other owner.
+        let received = told.iter().filter(|message| message.inbound).flat_map(|message| &message.attachments);
+        for attachment in received {
+            events::file_removed(tx, attachment.id);
+        }
+        let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+        tx.forget_history(AUDIT_KIND, &texts).await?;
+        for record in store::forget(tx.db(), account, &ids, name, now).await? {
+            // The mail is forgotten too.
+            tx.changed(AUDIT_KIND, record.id, &record.into_proto(&HashMap::new()));
+        }
     }
 }
 

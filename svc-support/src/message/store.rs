@@ -243,3 +243,43 @@ pub(super) async fn set_attachments(
     stored.execute(connection).await?;
     Ok(())
 }
+
+/// The most messages that are forgotten at a time.
+const MAX_FORGOTTEN: i64 = 200;
+
+/// Messages of a ticket, apart from notes, that tell who its client is or what was written. Locks them.
+pub(super) async fn list_telling_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+    name: &str,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.message where account_id = $1 and ticket_id = $2 and not note \
+         and (body <> '' or html <> '' or recipients <> '{}' or cc <> '{}' or message_id <> '' \
+            or attachments <> '[]' or inbound and (author_name <> $3 or author_email <> '')) \
+         order by created_at, id limit $4 for update"
+    );
+    let query = sqlx::query_as(sql).bind(account).bind(ticket).bind(name).bind(MAX_FORGOTTEN);
+    Ok(query.fetch_all(connection).await?)
+}
+
+/// Empties messages. Those that came in get this name as that of their author.
+pub(super) async fn forget(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update support.message set body = '', html = '', recipients = '{}', cc = '{}', message_id = '', \
+         attachments = '[]', size = 0, author_name = case when inbound then $3 else author_name end, \
+         author_email = case when inbound then '' else author_email end, version = version + 1, updated_at = $4 \
+         where account_id = $1 and id = any($2) returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).bind(name).bind(now).fetch_all(connection).await?)
+}

@@ -65,6 +65,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
     };
     store::insert(tx.db(), account, &record).await?;
     tx.list(&record.listing());
+    tx.refers_to(record.values.client_id);
     events::created(tx, &record, automatic);
     record_change(tx, &record);
     Ok(record)
@@ -103,13 +104,16 @@ pub(super) async fn update(
         tx.unaudited("it is as it was");
         return Ok(record);
     }
-    record.values = values;
+    if values.client_id != record.values.client_id {
+        tx.refers_to(values.client_id);
+    }
     let before = record.listing();
+    record.values = values;
+    tx.relist(&before, &record.listing());
     let since = record.version;
     count_change(tx, &mut record);
     let from = set_status(tx, &mut record, status);
     tx.write_last(store::update(account, &record, since))?;
-    tx.relist(&before, &record.listing());
     events::status_changed(tx, &record, &from, Automatic::No);
     record_change(tx, &record);
     Ok(record)

@@ -129,6 +129,20 @@ pub(crate) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
+/// The next tickets of a client, in the order of their ids. Locks them.
+pub(crate) async fn list_of_client_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+    after: Uuid,
+    limit: usize,
+) -> Result<Vec<Record>, Error> {
+    let sql = select!("and client_id = $2 and id > $3 order by id limit $4 for update");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let query = sqlx::query_as(sql).bind(account).bind(client).bind(after).bind(limit);
+    Ok(query.fetch_all(connection).await?)
+}
+
 /// The id of the ticket with this reply address.
 pub(crate) async fn find_by_reply_secret(
     connection: &mut PgConnection,

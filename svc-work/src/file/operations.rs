@@ -52,6 +52,19 @@ pub(crate) async fn create_external(
     Ok(())
 }
 
+/// Deletes files of other services, which want them to be forgotten. The worker removes their bytes.
+pub(crate) async fn remove_external(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    for id in ids {
+        tx.unaudited("a file that is gone changes nothing");
+        if let Some(record) = store::delete(tx.db(), account, *id, now).await? {
+            tx.forget_history(AUDIT_KIND, &[id.to_string()]).await?;
+            record_deletion(tx, &record);
+        }
+    }
+    Ok(())
+}
+
 async fn insert(tx: &mut Tx<'_>, record: Record, links: &DownloadLinks) -> Result<File, Error> {
     let account = tx.account();
     let (id, listing, now) = (record.id, record.listing(), tx.now());

@@ -4,7 +4,7 @@ pub(crate) mod operations;
 pub(crate) mod rpc;
 mod store;
 
-pub(crate) use operations::clear_references;
+pub(crate) use operations::{clear_references, forget_clients};
 
 use chassis_base::time::timestamp;
 use chassis_data::Listing;

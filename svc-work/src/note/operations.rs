@@ -7,6 +7,7 @@ use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::work::{Note, NoteInput};
+use uuid::Uuid;
 
 use super::{Deleted, Record, Related, listing, store};
 use crate::error::Error;
@@ -37,6 +38,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record,
     };
     store::insert(tx.db(), account, &record).await?;
     tx.list(&listing(now, record.id));
+    tx.refers_to(record.related.client);
     tx.changed(AUDIT_KIND, record.id, &Note::from(record.clone()));
     Ok(record)
 }
@@ -86,6 +88,22 @@ pub(crate) async fn clear_references(tx: &mut Tx<'_>, deleted: &Deleted<'_>) -> 
     let now = tx.now();
     for record in store::clear_references(tx.db(), account, deleted, now).await? {
         tx.changed(AUDIT_KIND, record.id, &Note::from(record));
+    }
+    Ok(())
+}
+
+/// Deletes the notes about these clients, of whom nobody is to know who they are.
+pub(crate) async fn forget_clients(tx: &mut Tx<'_>, clients: &[Uuid]) -> Result<(), Error> {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let account = tx.account();
+    let deleted = store::delete_of_clients(tx.db(), account, clients).await?;
+    let ids: Vec<String> = deleted.iter().map(|(id, _)| id.to_string()).collect();
+    tx.forget_history(AUDIT_KIND, &ids).await?;
+    for (id, created_at) in deleted {
+        tx.unlist(&listing(created_at, id));
+        tx.removed(AUDIT_KIND, id);
     }
     Ok(())
 }

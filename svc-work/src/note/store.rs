@@ -127,6 +127,16 @@ pub(super) async fn clear_references(
     Ok(query.fetch_all(connection).await?)
 }
 
+/// Removes the notes about these clients. Returns their ids, and when they were created.
+pub(super) async fn delete_of_clients(
+    connection: &mut PgConnection,
+    account: AccountId,
+    clients: &[Uuid],
+) -> Result<Vec<(Uuid, DateTime<Utc>)>, Error> {
+    let sql = "delete from work.note where account_id = $1 and client_id = any($2) returning id, created_at";
+    Ok(sqlx::query_as(sql).bind(account).bind(clients).fetch_all(connection).await?)
+}
+
 /// Removes a note. Returns when it was created.
 pub(super) async fn delete(
     connection: &mut PgConnection,

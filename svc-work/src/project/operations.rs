@@ -61,6 +61,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
         return Err(chassis_base::Error::Raced.into());
     }
     tx.list(&record.listing());
+    tx.refers_to(record.values.client);
     events::created(tx, &record);
     record_change(tx, &record);
     Ok(record)
@@ -94,15 +95,18 @@ pub(super) async fn update(
         return Ok(record);
     }
     let (before, previous_status) = (record.listing(), record.values.status);
+    if values.client != record.values.client {
+        tx.refers_to(values.client);
+    }
     record.values = values;
     record.version += 1;
     record.updated_at = tx.now();
     store::update(tx.db(), account, &record).await?;
+    tx.relist(&before, &record.listing());
     if record.values.status != previous_status {
         events::status_changed(tx, &record, previous_status);
     }
     Ok(record)
-    tx.relist(&before, &record.listing());
 }
 
 /// Removes the references of projects to quotes that were deleted.

@@ -38,6 +38,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
     };
     tx.write_last(store::insert(account, &record))?;
     tx.list(&record.listing());
+    tx.refers_to(record.related.client);
     record_change(tx, &record);
     Ok(record)
 }
@@ -62,13 +63,13 @@ pub(super) async fn update(
         tx.unaudited("it is as it was");
         return Ok(record);
     }
-    record.values = values;
     let before = record.listing();
+    record.values = values;
     record.version += 1;
     record.updated_at = tx.now();
     tx.write_last(store::update(account, &record))?;
-    record_change(tx, &record);
     tx.relist(&before, &record.listing());
+    record_change(tx, &record);
     Ok(record)
 }
 
@@ -93,13 +94,13 @@ pub(super) async fn set_completed(tx: &mut LazyTx<'_>, id: &str, completed: bool
         tx.unaudited("it is as it was");
         return Ok(record);
     }
-    record.version += 1;
     let before = record.listing();
+    record.version += 1;
     record.updated_at = tx.now();
     record.completed_at = completed.then_some(record.updated_at);
     tx.write_last(store::update(account, &record))?;
-    record_change(tx, &record);
     tx.relist(&before, &record.listing());
+    record_change(tx, &record);
     Ok(record)
 }
 

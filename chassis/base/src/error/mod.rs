@@ -12,6 +12,8 @@ pub mod node;
 #[cfg(feature = "grpc")]
 pub mod status;
 
+use std::borrow::Cow;
+
 use proto::Faults;
 use proto::api::Problem;
 
@@ -29,7 +31,7 @@ pub enum Error {
     Invalid(Faults),
     /// A problem of the contract, with details for the caller.
     #[error("{detail}")]
-    Problem { problem: Problem, detail: String, metadata: Vec<(&'static str, String)> },
+    Problem { problem: Problem, detail: String, metadata: Vec<(Cow<'static, str>, String)> },
     #[cfg(feature = "sqlx")]
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
@@ -62,9 +64,9 @@ impl Error {
 
     /// Adds a value to `data` of the error body.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
         if let Self::Problem { metadata, .. } = &mut self {
-            metadata.push((name, value.into()));
+            metadata.push((name.into(), value.into()));
         }
         self
     }

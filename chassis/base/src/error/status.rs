@@ -1,5 +1,6 @@
 //! Converts errors into gRPC statuses and reads them. Details are `google.rpc` messages.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use prost::Message;
@@ -87,14 +88,15 @@ pub fn unavailable(detail: &str) -> Status {
 pub fn of_problem(
     problem: Problem,
     detail: &str,
-    metadata: Vec<(&'static str, String)>,
+    metadata: Vec<(Cow<'static, str>, String)>,
     retry: Option<Duration>,
 ) -> Status {
-    let retry = retry.or((problem == Problem::IdempotencyInProgress).then_some(Duration::from_secs(1)));
+    let passes = matches!(problem, Problem::IdempotencyInProgress | Problem::Unavailable);
+    let retry = retry.or(passes.then_some(Duration::from_secs(1)));
     let info = rpc::ErrorInfo {
         reason: problem.code().to_owned(),
         domain: DOMAIN.to_owned(),
-        metadata: metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        metadata: metadata.into_iter().map(|(name, value)| (name.into_owned(), value)).collect(),
     };
     let mut details = vec![any("google.rpc.ErrorInfo", &info)];
     if let Some(delay) = retry.and_then(|delay| prost_types::Duration::try_from(delay).ok()) {

@@ -86,8 +86,10 @@ async fn list(
     // image equals the previous one is not a change, so it is left out. Both tables are ordered, and
     // types and collations are those of the columns, so that they are merged by their keys instead of read as a whole.
     let sql = format!(
-        "select entry.id, at, actor, request_id, method, kind, record_id, entry.message, entry.image,
-            before.message as message_before, before.image as image_before
+        "select entry.id, entry.at, actor, request_id, method, entry.kind, entry.record_id, entry.message,
+            case when forgotten.version is null or entry.version > forgotten.version then entry.image end as image,
+            before.message as message_before,
+            case when forgotten.version is null or before.version > forgotten.version then before.image end as image_before
          from (
             (select id, at, actor, request_id, method, kind, record_id, message, image, version from log
              where account_id = $1 and change is not null order by id desc)
@@ -97,18 +99,20 @@ async fn list(
              from audit where account_id = $1 order by id desc)) entry
          left join lateral (
             select * from (
-                (select id, message, image from log earlier
+                (select id, message, image, version from log earlier
                  where earlier.account_id = $1 and earlier.record_id = entry.record_id and earlier.kind = entry.kind
                     and earlier.change is not null and earlier.version < entry.version
                  order by earlier.version desc limit 1)
                 union all
-                (select id, message, image from audit earlier
+                (select id, message, image, null::bigint from audit earlier
                  where earlier.account_id = $1 and earlier.entity_id = entry.record_id collate \"default\"
                     and earlier.entity_type = entry.kind collate \"default\" and earlier.id < entry.id
                  order by earlier.id desc limit 1)) earlier
             order by id desc limit 1) before on true
-         where entry.id < $2 and entry.id >= $3 and ($4 = '' or kind = $4) and {one} and ($6 = '' or actor = $6)
-            and (version > 0 or before.id is null or before.image is distinct from entry.image)
+         left join forgotten_history forgotten on forgotten.account_id = $1
+            and forgotten.record_id = entry.record_id and forgotten.kind = entry.kind
+         where entry.id < $2 and entry.id >= $3 and ($4 = '' or entry.kind = $4) and {one} and ($6 = '' or actor = $6)
+            and (entry.version > 0 or before.id is null or before.image is distinct from entry.image)
          order by entry.id desc limit $7"
     );
     let found = sqlx::query_as(AssertSqlSafe(sql))

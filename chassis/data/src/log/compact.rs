@@ -26,13 +26,15 @@ pub struct Compacted {
 }
 
 /// Forgets the images that are older than `days` at `now`, account by account, except the latest of each record, and the
-/// data of all events that are as old. With 0 days everything is kept.
+/// data of all events that are as old. With 0 days these are kept. Whatever their age, forgets what a service wants to be
+/// forgotten ([`forget`](super::forget)).
 pub async fn compact(url: &str, schema: &str, days: u16, now: DateTime<Utc>) -> Result<Compacted, Error> {
     let mut compacted = Compacted::default();
     let mut connection = connect(url, schema).await?;
     let mut account = next_account(&mut connection, AccountId::trust(Uuid::nil())).await?;
     while let Some(current) = account {
         compacted.moved += move_audit(&mut connection, current, first_id(now - UPGRADE)).await?;
+        compacted.forgotten += forget_noted(&mut connection, current).await?;
         if days > 0 {
             let kept_from = now - TimeDelta::days(days.into());
             compacted.forgotten += forget(&mut connection, current, kept_from).await?;
@@ -61,9 +63,7 @@ async fn forget(
     account: AccountId,
     kept_from: DateTime<Utc>,
 ) -> Result<u64, Error> {
-    let sql = "select min(since) from reader where account_id = $1 and target > position";
-    let unread: Option<DateTime<Utc>> =
-        sqlx::query_scalar(sql).bind(account).fetch_one(&mut *connection).await?;
+    let unread = unread_since(connection, account).await?;
     let oldest = first_id(unread.map_or(kept_from, |unread| unread.min(kept_from)));
     let (mut forgotten, mut after) = (0, Uuid::nil());
     loop {
@@ -101,6 +101,77 @@ async fn forget(
         .await?
         .rows_affected();
     }
+}
+
+/// Forgets what the services have noted ([`forget`](super::forget)): earlier states of records, with the data of their events;
+/// and what else names such a record. A state is only forgotten if the record has a later one. If a listener has still to
+/// read some of it, the next run does the rest.
+async fn forget_noted(connection: &mut PgConnection, account: AccountId) -> Result<u64, Error> {
+    let noted: Option<DateTime<Utc>> = sqlx::query_scalar(
+        "select max(at) from forgotten_history where account_id = $1 and removed_at is null",
+    )
+    .bind(account)
+    .fetch_one(&mut *connection)
+    .await?;
+    let Some(noted) = noted else { return Ok(0) };
+    let unread = unread_since(connection, account).await?;
+    let end = first_id(unread.map_or(noted, |unread| unread.min(noted)) + TimeDelta::milliseconds(1));
+    let sql = "with noted as materialized (
+            select record_id, kind, version, at, kind = '' as is_name from forgotten_history
+            where account_id = $1 and removed_at is null
+        )
+        select id from log entry
+        where account_id = $1 and id > $2 and id < $3
+            and (data is not null or image is not null and exists (
+                select from log later
+                where later.account_id = $1 and later.record_id = entry.record_id and later.kind = entry.kind
+                    and later.change is not null and later.version > entry.version))
+            and not exists (select from reader_exception refused
+                where refused.account_id = $1 and refused.id = entry.id)
+            and exists (select from noted where entry.at <= noted.at and (
+                noted.record_id = entry.record_id and noted.kind = entry.kind and entry.version <= noted.version
+                or is_name and (strpos(data, noted.record_id) > 0
+                    or position(convert_to(noted.record_id, 'UTF8') in image) > 0)))
+        order by id limit $4";
+    let (mut forgotten, mut after) = (0, Uuid::nil());
+    loop {
+        let query = sqlx::query_scalar(sql).bind(account).bind(after).bind(end).bind(BATCH);
+        let found: Vec<Uuid> = query.fetch_all(&mut *connection).await?;
+        let Some(last) = found.last() else { break };
+        after = *last;
+        forgotten += sqlx::query(
+            "update log entry set data = null, image = case when not exists (
+                select from log later
+                where later.account_id = $1 and later.record_id = entry.record_id and later.kind = entry.kind
+                    and later.change is not null and later.version > entry.version) then image end
+             where account_id = $1 and id = any($2)",
+        )
+        .bind(account)
+        .bind(&found)
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
+    }
+    if unread.is_none_or(|unread| unread > noted) {
+        sqlx::query(
+            "update forgotten_history set removed_at = $2
+             where account_id = $1 and removed_at is null and at <= $2",
+        )
+        .bind(account)
+        .bind(noted)
+        .execute(connection)
+        .await?;
+    }
+    Ok(forgotten)
+}
+
+/// The time of the oldest event that a listener has not read.
+async fn unread_since(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Option<DateTime<Utc>>, Error> {
+    let sql = "select min(since) from reader where account_id = $1 and target > position";
+    Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
 /// Moves the entries that the release before wrote to `audit` into the log, the newest first: they get the versions

@@ -3,7 +3,8 @@
 use uuid::Uuid;
 
 /// Events between services. A listener without a list of types does not receive them; it must name them.
-pub const INTERNAL_EVENTS: [&str; 3] = ["deal.deleted", "invoice.deleted", "quote.deleted"];
+pub const INTERNAL_EVENTS: [&str; 5] =
+    ["client.anonymized", "deal.deleted", "file.removed", "invoice.deleted", "quote.deleted"];
 
 /// A service that receives events.
 #[derive(Clone, Debug, PartialEq, Eq)]

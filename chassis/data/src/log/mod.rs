@@ -15,7 +15,7 @@
 //! ([`snapshot`]).
 //!
 //! Entries are never deleted. Images that are old and superseded, and the data of old events, are forgotten by a command
-//! ([`mod@compact`]).
+//! ([`mod@compact`]); so are those that a service wants to be forgotten ([`forget`]), which readers leave out at once.
 
 mod audit;
 mod chain;
@@ -24,6 +24,7 @@ pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod entries;
 pub mod event;
+pub(crate) mod forget;
 pub(crate) mod image;
 mod json;
 mod number;

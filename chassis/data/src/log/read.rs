@@ -86,6 +86,10 @@ pub(super) async fn page(
             from feed join log entry on entry.account_id = feed.account_id and entry.id = feed.id
             where feed.account_id = $1 and feed.position > $2 and feed.position <= $3 and change is not null
                 and (image is not null or change = 'deleted') and ($4::text[] = '{}' or kind = any($4))
+                and not exists (
+                    select from forgotten_history forgotten where forgotten.account_id = $1
+                        and forgotten.record_id = entry.record_id and forgotten.kind = entry.kind
+                        and entry.version <= forgotten.version)
             order by feed.position limit $5
         ), summed as (
             select position, id, sum(size) over (order by position) - size as before from chosen
@@ -120,9 +124,13 @@ pub(super) async fn history(
 ) -> Result<(Vec<Entry>, bool), Error> {
     let mut rows = sqlx::query(
         "select 0::bigint as position, at, actor, request_id, kind, record_id, version, change, message, image
-         from log
+         from log entry
          where account_id = $1 and record_id = $2 and kind = $3 and version > $4
             and change is not null and (image is not null or change = 'deleted')
+            and not exists (
+                select from forgotten_history forgotten where forgotten.account_id = $1
+                    and forgotten.record_id = entry.record_id and forgotten.kind = entry.kind
+                    and entry.version <= forgotten.version)
          order by version limit $5",
     )
     .bind(account)

@@ -155,6 +155,7 @@ impl<'a> Attempts<'a> {
             deferred: None,
             expected: None,
             took: Vec::new(),
+            referred: Vec::new(),
         })
     }
 }

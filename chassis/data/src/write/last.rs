@@ -3,6 +3,7 @@
 use chassis_base::error::RecordRef;
 use chassis_base::error::database::{is_null_in, is_unique_violation, violated_constraint};
 use chassis_base::{AccountId, Error};
+use proto::api::Problem;
 use sqlx::postgres::PgArguments;
 use uuid::Uuid;
 
@@ -15,6 +16,7 @@ use crate::log::entries::Entries;
 use crate::log::event::Emitted;
 use crate::rows::Rows;
 use crate::totals::{Columns, Places};
+use crate::withdrawal;
 
 /// The index that lets a record have each version once.
 const VERSIONS: &str = "log_of_record";
@@ -26,6 +28,8 @@ pub(super) struct LastStatement {
     entries: Entries,
     totals: Columns,
     places: Places,
+    /// The records of other services that the write refers to.
+    referred: Vec<Uuid>,
     parts: Parts,
     sql: String,
     arguments: PgArguments,
@@ -46,10 +50,11 @@ impl LastStatement {
         let depth = i32::try_from(plan.depth).unwrap_or(i32::MAX);
         let entries = Entries::new(changes, events, depth, plan.clock);
         let (totals, places) = (plan.totals.rows(), plan.totals.places());
-        let deferred = plan.deferred.take();
+        let (deferred, referred) = (plan.deferred.take(), std::mem::take(&mut plan.referred));
         let parts = Parts {
             deferred: deferred.as_ref().map(Deferred::bound),
             updates: deferred.as_ref().is_some_and(Deferred::is_update),
+            guard: !referred.is_empty(),
             number: plan.expected.is_some(),
             entries: Rows::of(entries.ids.len()),
             totals: Rows::joined(totals.0.len()),
@@ -58,7 +63,7 @@ impl LastStatement {
         };
         let sql = parts.sql(deferred.as_ref().map_or("", |deferred| deferred.sql.as_str()));
         let arguments = deferred.map(|deferred| deferred.arguments).unwrap_or_default();
-        Ok(Self { owner, method, entries, totals, places, parts, sql, arguments })
+        Ok(Self { owner, method, entries, totals, places, referred, parts, sql, arguments })
     }
 
     pub(super) fn is_nothing(&self) -> bool {
@@ -83,6 +88,10 @@ impl LastStatement {
     pub(super) fn statement<'q>(&'q mut self, plan: &Plan<'_>, response: Option<&'q [u8]>) -> Statement<'q> {
         let (sql, arguments) = (std::mem::take(&mut self.sql), std::mem::take(&mut self.arguments));
         let mut statement = statement::prepare(sql, arguments);
+        if self.parts.guard {
+            statement = statement.bind(plan.account()).bind(withdrawal::next_slot()).bind(plan.now);
+            statement = statement.bind(&self.referred);
+        }
         if let Some((counter, number)) = &plan.expected {
             statement = statement.bind(plan.account()).bind(counter).bind(number);
         }
@@ -121,6 +130,11 @@ impl LastStatement {
         }
         if self.parts.places != Rows::None && is_null_in(&error, "total") {
             return Error::Raced;
+        }
+        if self.parts.guard && is_null_in(&error, withdrawal::TABLE) {
+            let detail =
+                "A record that the request refers to is being removed at this moment. Repeat the request.";
+            return Error::problem(Problem::Unavailable, detail);
         }
         // Who has the value that must be unique has committed it after the operation asked.
         if self.parts.deferred.is_some() && is_unique_violation(&error) {

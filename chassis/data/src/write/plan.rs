@@ -51,6 +51,8 @@ pub struct Plan<'a> {
     pub(super) expected: Option<(String, i64)>,
     /// See [`Tx::took_number`](crate::Tx::took_number).
     pub(super) took: Vec<(String, i64)>,
+    /// See [`Plan::refers_to`].
+    pub(super) referred: Vec<Uuid>,
 }
 
 impl<'a> Plan<'a> {
@@ -146,6 +148,12 @@ impl<'a> Plan<'a> {
     pub fn file_under(&mut self, account: AccountId) {
         self.changes.file_under(account);
         self.filed_under = Some(account);
+    }
+
+    /// Declares that the write refers to this record of another service. It is refused if that record is being removed; see
+    /// [`withdrawal`](crate::withdrawal). No round trip.
+    pub fn refers_to(&mut self, record: impl Into<Option<Uuid>>) {
+        self.referred.extend(record.into());
     }
 
     /// How many events in a chain led to this transaction; see [`Identity::depth`](chassis_rpc::token::Identity).

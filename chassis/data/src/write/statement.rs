@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, Postgres};
 use crate::log::entries::Entries;
 use crate::rows::{Column, Rows, bind, source};
 use crate::totals::{Columns, Places};
+use crate::withdrawal;
 
 /// The columns of an entry, in the order in which they are bound.
 const ENTRY: [Column; 12] = [
@@ -43,6 +44,8 @@ pub(super) struct Parts {
     pub deferred: Option<usize>,
     /// The deferred statement is an update, and must find its row.
     pub updates: bool,
+    /// It refers to records of other services.
+    pub guard: bool,
     /// A number is taken from its counter.
     pub number: bool,
     pub entries: Rows,
@@ -66,19 +69,24 @@ pub(super) enum Response {
 impl Parts {
     pub(super) fn is_nothing(self) -> bool {
         self.deferred.is_none()
+            && !self.guard
             && !self.number
             && self.entries == Rows::None
             && self.totals == Rows::None
             && self.response.is_none()
     }
 
-    /// The parameters are those of the parts that there are, in the order deferred, number, entries, totals, places, response. The
+    /// The parameters are those of the parts that there are, in the order deferred, guard, number, entries, totals, places, response. The
     /// rows that it affects are those of the response. `deferred` is the statement that the operation left to this one.
     pub(super) fn sql(self, deferred: &str) -> String {
         let (mut with, mut bound) = (Vec::new(), 0);
         if let Some(parameters) = self.deferred {
             with.push(deferred_sql(deferred, self.updates));
             bound += parameters;
+        }
+        if self.guard {
+            with.push(withdrawal::guard_sql(bound));
+            bound += withdrawal::PARAMETERS;
         }
         if self.number {
             with.push(number_sql(bound));
@@ -326,8 +334,9 @@ mod tests {
                 [(it, false, ""), (it, true, "")].into_iter().chain(DEFERRED.map(|sql| (it, true, sql)))
             }) {
                 let (updates, bound) = (deferred.starts_with("update"), (!deferred.is_empty()).then_some(1));
-                for places in few {
-                    let parts = Parts { deferred: bound, updates, number, entries, totals, places, response };
+                for (places, guard) in few.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+                    let parts =
+                        Parts { deferred: bound, updates, guard, number, entries, totals, places, response };
                     let sql = parts.sql(deferred);
                     let prepared = (&mut connection).prepare(AssertSqlSafe(sql).into_sql_str()).await;
                     assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());

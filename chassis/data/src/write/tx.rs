@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::plan::Plan;
 use super::turn::MAX_WAIT;
+use crate::log::forget;
 use crate::pool::Transaction;
 use crate::{caused, numbering};
 
@@ -45,6 +46,19 @@ impl Tx<'_> {
                    where account_id = $1 and record_id = $2 and kind = $3 and change is not null";
         let query = sqlx::query_scalar(sql).bind(self.account.id).bind(id.to_string()).bind(kind);
         Ok(query.fetch_one(&mut *self.connection).await?)
+    }
+
+    /// Forgets what the log has of these records so far; nobody is shown it any more. For records whose new state this
+    /// transaction logs. Their rows must be locked.
+    pub async fn forget_history(&mut self, kind: &str, ids: &[String]) -> Result<(), Error> {
+        let (account, now) = (self.plan.account.id, self.plan.now);
+        forget::forget_history(&mut self.connection, account, kind, ids, now).await
+    }
+
+    /// Forgets earlier states of all records that name this one, which can be another service's, and the data of events that do.
+    pub async fn forget_mentions(&mut self, id: impl Display) -> Result<(), Error> {
+        let (account, now) = (self.plan.account.id, self.plan.now);
+        forget::forget_mentions(&mut self.connection, account, &id.to_string(), now).await
     }
 
     /// Waits until no other transaction of this process holds the counter. Call this right before the statement that takes

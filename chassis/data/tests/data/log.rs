@@ -211,6 +211,41 @@ async fn tell(db: &Db, account: &Account, entity_id: Uuid, version: i64, selecto
 }
 
 #[tokio::test]
+async fn states_that_a_service_wants_to_be_forgotten_are_left_out_at_once_and_removed_at_the_next_run() {
+    let world = World::new().await;
+    let db = open(&world.database, &world.clock);
+    let [person, other, named] = [1, 2, 3].map(Uuid::from_u128);
+    tell(&db, &world.account, person, 1, Some("told")).await;
+    tell(&db, &world.account, other, 1, Some("other")).await;
+    tell(&db, &world.account, named, 1, Some(&format!("names {person}"))).await;
+    tell(&db, &world.account, named, 2, Some("names nobody")).await;
+    write(&db, &world.account, async |tx| {
+        tx.forget_history("thing", &[person.to_string()]).await?;
+        tx.forget_mentions(person).await?;
+        tx.changed("thing", person, &MailKey { selector: "empty".to_owned(), ..MailKey::default() });
+        Ok(())
+    })
+    .await;
+    let named_text = format!("names {person}");
+    let shown = |entries: Vec<LogEntry>| entries.iter().map(selector).collect::<Vec<_>>();
+    assert_eq!(shown(world.all().await), ["other", &named_text, "names nobody", "empty"]);
+    let bytes = async |text: &str| {
+        let sql = "select count(*) from bare.log where position(convert_to($1, 'UTF8') in image) > 0";
+        let count = sqlx::query_scalar(sql).bind(text).fetch_one(&mut world.database.connect().await).await;
+        count.unwrap()
+    };
+    assert_eq!((bytes("told").await, bytes(&named_text).await), (1, 1));
+    // Whatever the days are: here everything would be kept.
+    let compacted = compact(world.database.url(), Bare::NAME, 0, world.clock.now()).await.unwrap();
+    assert_eq!(compacted.forgotten, 2);
+    assert_eq!((bytes("told").await, bytes(&named_text).await, bytes("empty").await), (0, 0, 1));
+    assert_eq!(shown(world.all().await), ["other", "names nobody", "empty"]);
+    assert_eq!((world.verify().await.position, world.verify().await.fault), (5, None));
+    let compacted = compact(world.database.url(), Bare::NAME, 0, world.clock.now()).await.unwrap();
+    assert_eq!(compacted.forgotten, 0);
+}
+
+#[tokio::test]
 async fn the_data_of_an_old_event_is_forgotten_whatever_its_entry_tells() {
     let world = World::new().await;
     let db = open(&world.database, &world.clock);

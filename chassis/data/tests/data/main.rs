@@ -15,4 +15,5 @@ mod references;
 mod rows;
 mod segments;
 mod sequence;
+mod withdrawals;
 mod write;

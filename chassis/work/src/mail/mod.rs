@@ -12,6 +12,7 @@ pub mod automatic;
 mod compose;
 mod delivery;
 mod dkim;
+mod forget;
 mod keys;
 mod mailer;
 mod message;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use account_files::{AccountFiles, AttachedFile};
 pub use delivery::{Attempted, DeliveryObserver, MAX_ATTEMPTS, worker};
+pub use forget::forget;
 pub use keys::{delete_key, key_record, put_key, server as key_server};
 pub use lettre::message::Mailbox;
 pub use mailer::{Mailer, Sender};

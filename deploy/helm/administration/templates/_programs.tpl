@@ -8,7 +8,8 @@ gateway:
   configMaps: [mesh, gateway]
   reaches: [database]
 svc-relations:
-  listeners: [automation, "billing;customer.updated"]
+  peers: [billing, crm, support, work]
+  listeners: [automation, "billing;client.anonymized;customer.updated", "support;client.anonymized", "work;client.anonymized"]
   callers: [gateway, svc-billing, svc-crm, svc-support, svc-work, svc-automation, team-*]
   reaches: [database, mail]
 svc-billing:
@@ -20,19 +21,19 @@ svc-billing:
 svc-crm:
   peers: [relations]
   listeners: [automation, "work;deal.deleted"]
-  callers: [gateway, svc-billing, svc-work, svc-automation, team-*]
+  callers: [gateway, svc-relations, svc-billing, svc-work, svc-automation, team-*]
   reaches: [database, mail]
 svc-support:
   peers: [relations, billing, work]
-  listeners: [automation, "work;file.stored"]
-  callers: [gateway, svc-automation, team-*]
+  listeners: [automation, "work;file.removed;file.stored"]
+  callers: [gateway, svc-relations, svc-automation, team-*]
   configMaps: [mesh, services, support]
   ports: {grpc: 7701, operators: 7711, mail: 7708}
   reaches: [database, mail, internet]
 svc-work:
   peers: [relations, crm, billing]
   listeners: [automation]
-  callers: [gateway, svc-billing, svc-crm, svc-support, svc-automation, team-*]
+  callers: [gateway, svc-relations, svc-billing, svc-crm, svc-support, svc-automation, team-*]
   reaches: [database, mail, internet]
 svc-automation:
   peers: [relations, billing, crm, support, work]

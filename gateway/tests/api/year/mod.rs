@@ -3,7 +3,7 @@
 mod business;
 mod copy;
 mod person;
-mod stored;
+pub(crate) mod stored;
 
 use chassis_base::Account;
 use chassis_testing::{TestCaller, eventually, run_scans, undelivered};

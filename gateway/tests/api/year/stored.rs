@@ -7,11 +7,11 @@ use chassis_testing::TestDatabase;
 use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;
 
-pub(super) const SCHEMAS: [&str; 7] =
+pub(crate) const SCHEMAS: [&str; 7] =
     ["gateway", "relations", "automation", "billing", "crm", "work", "support"];
 
 /// The tables in which a row has one of these texts, also among the bytes of a message.
-pub(super) async fn holders(database: &TestDatabase, texts: &[String]) -> BTreeSet<String> {
+pub(crate) async fn holders(database: &TestDatabase, texts: &[String]) -> BTreeSet<String> {
     let mut connection = database.connect().await;
     let sql =
         "select nspname || '.' || relname from pg_class join pg_namespace on pg_namespace.oid = relnamespace

@@ -144,6 +144,7 @@ pub(crate) async fn create_family(
 /// Counts a new document and emits its event.
 fn record_new(tx: &mut Plan<'_>, record: &Record) {
     tx.list(&record.listing());
+    tx.refers_to(record.client.as_ref().map(|client| client.id));
     events::created(tx, record);
 }
 

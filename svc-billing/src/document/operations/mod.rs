@@ -9,6 +9,7 @@ mod delivery;
 mod family;
 mod finalize;
 mod follow_client;
+mod forget_client;
 mod number;
 mod patch;
 mod pdf;
@@ -24,6 +25,7 @@ pub(crate) use delivery::record_delivery;
 pub(crate) use family::{Family, settle};
 pub(crate) use finalize::finalize;
 pub(crate) use follow_client::follow_client;
+pub(crate) use forget_client::forget_client;
 pub(crate) use patch::patch;
 pub(crate) use pdf::{
     FileLocation, NewPdf, PDF_FAILED, PdfFailure, StoredPdf, record_new_pdf, record_pdf_failure,

@@ -7,6 +7,7 @@ use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
 use render::printed::Language;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::family::Family;
 use super::finalize::{make_final, status_before};
@@ -122,6 +123,11 @@ async fn compose(
         mail.attachments.push(Attachment::Later { reference: PdfReference::from(record).to_string() });
     }
     mail.attachments.extend(context.files.iter().map(Attachment::from));
-    mail.reference = format!("document:{}", record.id);
+    mail.reference = mail_reference(record.id);
     Ok(mail)
+}
+
+/// What the mails of a document have as their reference.
+pub(super) fn mail_reference(document: Uuid) -> String {
+    format!("document:{document}")
 }

@@ -276,3 +276,44 @@ pub(crate) async fn follow_client(
     .await?;
     Ok(drafts)
 }
+
+/// A document that was sent.
+#[derive(chassis_derive::FromRow)]
+pub(crate) struct Sent {
+    pub id: Uuid,
+    pub kind: String,
+}
+
+/// The next documents of a client that were sent, in the order of their ids. Locks them.
+pub(crate) async fn list_sent_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+    after: Uuid,
+    limit: usize,
+) -> Result<Vec<Sent>, Error> {
+    let sql = "select id, kind from billing.document where account_id = $1 and client_id = $2 and id > $3 \
+               and exists (select from billing.document_history sent where sent.account_id = $1 \
+                    and sent.document_id = document.id and sent.event = 'sent') \
+               order by id limit $4 for update";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let query = sqlx::query_as(sql).bind(account).bind(client).bind(after).bind(limit);
+    Ok(query.fetch_all(connection).await?)
+}
+
+/// Takes recipients and subjects out of the histories of documents. Returns those that had any, each with a new version.
+pub(crate) async fn forget_recipients(
+    connection: &mut PgConnection,
+    account: AccountId,
+    documents: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Error> {
+    let sql = "with emptied as (update billing.document_history \
+               set data = ((data::jsonb - array['subject', 'attachments']) || '{\"recipients\": []}')::text, mail_error = '' \
+               where account_id = $1 and document_id = any($2) and event = 'sent' \
+               and (data::jsonb ?| array['subject', 'attachments'] or data::jsonb -> 'recipients' <> '[]' or mail_error <> '') \
+               returning document_id) \
+               update billing.document set version = version + 1, updated_at = $3 \
+               where account_id = $1 and id in (select document_id from emptied) returning id";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(documents).bind(now).fetch_all(connection).await?)
+}

@@ -13,9 +13,9 @@ mod write;
 pub(crate) use defaults::{Defaults, defaults};
 pub(crate) use list::{Filter, Overdue, Range, list, owed};
 pub(crate) use mark::{
-    NewHistory, Viewed, count_time_events, follow_client, insert_history, insert_paying_client,
-    mark_delivery, mark_new_pdf, mark_pdf, mark_pdf_failure, mark_sent, mark_viewed, raise_if_shown,
-    set_history_data, set_project, touch,
+    NewHistory, Viewed, count_time_events, follow_client, forget_recipients, insert_history,
+    insert_paying_client, list_sent_locked, mark_delivery, mark_new_pdf, mark_pdf, mark_pdf_failure,
+    mark_sent, mark_viewed, raise_if_shown, set_history_data, set_project, touch,
 };
 pub(crate) use number::{Numbering, next_number, skip_taken_numbers};
 pub(crate) use payments::{has_payments, list_received_payments};

@@ -60,6 +60,7 @@ pub(crate) async fn create(
     store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
     store::replace_lines(tx.db(), account, record.id, &lines).await?;
     tx.list(&record.listing());
+    tx.refers_to(record.client);
     let full = Full { record, lines };
     audit(tx, &full);
     Ok((&full.record).into())

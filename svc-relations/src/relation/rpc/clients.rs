@@ -1,16 +1,20 @@
 //! `ClientService`: parse, call, answer.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use chassis_base::id;
 use chassis_base::formats::vat;
+use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
 use chassis_data::{Db, LazyTx, Tx};
-use chassis_rpc::Call;
+use chassis_rpc::references::{References, Withdrawal};
+use chassis_rpc::{Call, Context};
+use proto::api::Reference;
 use proto::relations::client_service_server::ClientService;
 use proto::relations::{
-    BatchGetClientsRequest, BatchGetClientsResponse, ClientLink, CreateClientRequest, CreateClientResponse,
+    AnonymizeClientRequest, AnonymizeClientResponse, BatchGetClientsRequest, BatchGetClientsResponse,
+    ClientLink, CreateClientRequest, CreateClientResponse, DeleteClientRequest, DeleteClientResponse,
     GetClientByExternalIdRequest, GetClientByExternalIdResponse, GetClientRequest, GetClientResponse,
     LinkClientRequest, LinkClientResponse, ListClientLinksRequest, ListClientLinksResponse,
     ListClientsRequest, ListClientsResponse, Relation, UpdateClientRequest, UpdateClientResponse,
@@ -22,13 +26,17 @@ use super::{country, get, list};
 use crate::error::Error;
 use crate::relation::store::{self, Filter};
 use crate::relation::{Record, Role, operations};
+use crate::{link, relation_type};
 
 const ROLE: Role = Role::Client;
 const NOT_FOUND: Error = Error::NotFound("client");
 
-use crate::{link, relation_type};
+/// The services whose records can refer to a client.
+const REFERRING: [&str; 4] = ["billing", "crm", "support", "work"];
+
 pub(crate) struct Clients {
     pub db: Db,
+    pub references: References,
 }
 
 #[tonic::async_trait]
@@ -79,6 +87,30 @@ impl ClientService for Clients {
         request: Request<UpdateClientRequest>,
     ) -> Result<Response<UpdateClientResponse>, Status> {
         self.db.write_lazily(Call::open(request)?, update).await
+    }
+
+    async fn delete_client(
+        &self,
+        request: Request<DeleteClientRequest>,
+    ) -> Result<Response<DeleteClientResponse>, Status> {
+        let call = Call::open(request)?;
+        let (context, id) = (call.context.clone(), call.input.id.clone());
+        self.remove(&context, &id, false, async |withdrawal| {
+            self.db.write_with(call, withdrawal, delete).await
+        })
+        .await
+    }
+
+    async fn anonymize_client(
+        &self,
+        request: Request<AnonymizeClientRequest>,
+    ) -> Result<Response<AnonymizeClientResponse>, Status> {
+        let call = Call::open(request)?;
+        let (context, id) = (call.context.clone(), call.input.id.clone());
+        self.remove(&context, &id, true, async |withdrawal| {
+            self.db.write_with(call, withdrawal, anonymize).await
+        })
+        .await
     }
 
     async fn link_client(
@@ -135,6 +167,47 @@ impl ClientService for Clients {
         let record = found.ok_or(NOT_FOUND)?;
         Ok(Response::new(GetClientByExternalIdResponse { data: Some(record.into()) }))
     }
+}
+
+impl Clients {
+    /// Withdraws a client from all services before `write` removes it or what it tells of somebody. If that fails, the client can
+    /// be referred to as before. With `only_live`, records that stay as they are do not count.
+    async fn remove<T>(
+        &self,
+        context: &Context,
+        id: &str,
+        only_live: bool,
+        write: impl AsyncFnOnce(Arc<Withdrawal>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        // What is not there is referred to by nothing.
+        let id = id::parse(id).ok_or(NOT_FOUND)?.to_string();
+        let reference = Reference { kind: ROLE.name().to_owned(), id };
+        let withdrawal = self.references.withdraw(context, &REFERRING, reference, only_live).await;
+        let withdrawal = Arc::new(withdrawal.map_err(Error::from)?);
+        let written = write(Arc::clone(&withdrawal)).await;
+        if written.is_err() && withdrawal.referrers.is_empty() {
+            self.references.end(context, &REFERRING, &withdrawal).await;
+        }
+        written
+    }
+}
+
+async fn delete(
+    tx: &mut Tx<'_>,
+    input: &DeleteClientRequest,
+    withdrawal: &Arc<Withdrawal>,
+) -> Result<DeleteClientResponse, Error> {
+    operations::delete_client(tx, &input.id, withdrawal).await?;
+    Ok(DeleteClientResponse {})
+}
+
+async fn anonymize(
+    tx: &mut Tx<'_>,
+    input: &AnonymizeClientRequest,
+    withdrawal: &Arc<Withdrawal>,
+) -> Result<AnonymizeClientResponse, Error> {
+    let data = operations::anonymize(tx, &input.id, withdrawal).await?;
+    Ok(AnonymizeClientResponse { data: Some(data) })
 }
 
 async fn create(tx: &mut LazyTx<'_>, input: &CreateClientRequest) -> Result<CreateClientResponse, Error> {
