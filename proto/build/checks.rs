@@ -49,6 +49,8 @@ fn write_impl(code: &mut String, pool: &DescriptorPool, message: &MessageDescrip
     let masked = message.fields().any(|field| is_message(&field, FIELD_MASK));
     if masked {
         writeln!(code, "        let paths = self.update_mask.as_ref().map(|mask| mask.paths.clone());")?;
+        // A message whose fields need no check of their own has no use for it.
+        writeln!(code, "        let _ = &paths;")?;
     }
     let inner_mask = if masked { "paths.as_deref()" } else { "None" };
     for field in message.fields() {
@@ -207,6 +209,7 @@ impl Policy {
             3 => format!("Syntax::Decimal {{ scale: {} }}", self.number("scale")),
             4 => "Syntax::Json".to_owned(),
             5 => "Syntax::Percentage".to_owned(),
+            // A document is for its own parser to check.
             _ => "Syntax::Free".to_owned(),
         };
         format!("&Text {{ max: {max}, trim: {}, syntax: {format} }}", self.flag("trim"))

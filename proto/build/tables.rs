@@ -26,10 +26,14 @@ fn write_rpcs(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         let policy = extension(pool, &method.options(), "admin.api.v1.method");
         let access = policy.as_ref().and_then(|policy| enum_name(policy, "access")).unwrap_or_default();
         let scope = policy.as_ref().map(|policy| text(policy, "scope")).unwrap_or_default();
-        let cannot_rehearse = policy.as_ref().is_some_and(|policy| flag(policy, "cannot_rehearse"));
+        let text_of = |name| policy.as_ref().map(|policy| text(policy, name)).unwrap_or_default();
+        let (and_scope, or_scope) = (text_of("and_scope"), text_of("or_scope"));
+        let is_set = |name| policy.as_ref().is_some_and(|policy| flag(policy, name));
+        let (internal, cannot_rehearse) = (is_set("internal"), is_set("cannot_rehearse"));
         writeln!(
             code,
-            "    Rpc {{ path: \"/{}/{}\", access: {}, scope: {scope:?}, cannot_rehearse: {cannot_rehearse} }},",
+            "    Rpc {{ path: \"/{}/{}\", access: {}, scope: {scope:?}, and_scope: {and_scope:?}, \
+             or_scope: {or_scope:?}, internal: {internal}, cannot_rehearse: {cannot_rehearse} }},",
             method.parent_service().full_name(),
             method.name(),
             match access.as_str() {

@@ -78,6 +78,12 @@ pub struct Rpc {
     pub path: &'static str,
     pub access: Access,
     pub scope: &'static str,
+    /// See `MethodPolicy.and_scope`; empty for none.
+    pub and_scope: &'static str,
+    /// See `MethodPolicy.or_scope`; empty for none.
+    pub or_scope: &'static str,
+    /// See `MethodPolicy.internal`.
+    pub internal: bool,
     /// See `MethodPolicy.cannot_rehearse`.
     pub cannot_rehearse: bool,
 }
@@ -89,6 +95,23 @@ impl Rpc {
         let (area, _) = self.path.strip_prefix("/admin.")?.split_once('.')?;
         (!matches!(area, "api" | "accounts")).then_some(area)
     }
+}
+
+/// The scope of an operation that any valid key may call; not one that a key has.
+pub const ANY_SCOPE: &str = "any";
+
+/// The first scope that a caller lacks for an operation with these scopes of its policy.
+pub fn missing_scope<'a>(
+    scope: &'a str,
+    and_scope: &'a str,
+    or_scope: &str,
+    has: impl Fn(&str) -> bool,
+) -> Option<&'a str> {
+    let is_enough = scope == ANY_SCOPE || has(scope) || (!or_scope.is_empty() && has(or_scope));
+    if !is_enough {
+        return Some(scope);
+    }
+    Some(and_scope).filter(|scope| !scope.is_empty() && !has(scope))
 }
 
 /// An rpc that answers with a record or several of one kind.
@@ -175,7 +198,16 @@ mod tests {
 
     #[test]
     fn the_area_of_an_rpc_is_in_its_package() {
-        let area = |path| Rpc { path, access: Access::Mesh, scope: "", cannot_rehearse: false }.area();
+        let rpc = Rpc {
+            path: "",
+            access: Access::Mesh,
+            scope: "",
+            and_scope: "",
+            or_scope: "",
+            internal: false,
+            cannot_rehearse: false,
+        };
+        let area = |path| Rpc { path, ..rpc }.area();
         assert_eq!(area("/admin.crm.v1.PipelineService/CreatePipeline"), Some("crm"));
         assert_eq!(area("/admin.api.v1.ProvisioningService/ProvisionAccount"), None);
         assert_eq!(area("/admin.accounts.v1.AccountService/CreateKey"), None);

@@ -255,7 +255,7 @@ fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
     if token::allows(&identity.scopes, rpc) {
         return Ok(());
     }
-    let detail = format!("This call needs the scope {}.", token::needed_scope(rpc));
+    let detail = format!("This call needs the scope {}.", token::needed_scopes(rpc).join(" and "));
     Err(of_problem(Problem::InsufficientScope, &detail, Vec::new(), None))
 }
 
@@ -344,7 +344,15 @@ mod tests {
     fn a_public_context_reaches_public_rpcs_and_nothing_else() {
         let (tokens, now) = (Tokens::new("secret"), chrono::DateTime::UNIX_EPOCH);
         let public = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
-        let rpc = |access, scope| Rpc { path: "/a.S/M", access, scope, cannot_rehearse: false };
+        let rpc = |access, scope| Rpc {
+            path: "/a.S/M",
+            access,
+            scope,
+            and_scope: "",
+            or_scope: "",
+            internal: false,
+            cannot_rehearse: false,
+        };
         let allowed = |access, scope| allow(&rpc(access, scope), &public);
         assert!(allowed(Access::Public, "").is_ok());
         for (access, scope) in [

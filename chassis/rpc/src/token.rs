@@ -12,7 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use moka::sync::Cache;
 use prost::Message;
 use proto::api::{Access, Context};
-use proto::policy::Rpc;
+use proto::policy::{ANY_SCOPE, Rpc, missing_scope};
 use ring::hkdf;
 use sha2::Sha256;
 use uuid::Uuid;
@@ -109,18 +109,25 @@ pub fn allows(scopes: &[String], rpc: &Rpc) -> bool {
         Access::Public | Access::Credential => true,
         // A caller without a key has no account, so only public rpcs are open to it.
         _ if scopes.iter().any(|have| have == PUBLIC_SCOPE) => false,
-        Access::Key => rpc.scope == "any" || has(rpc.scope),
+        Access::Key => {
+            let is_team = rpc.internal && rpc.area().is_some_and(|area| has(&internal_scope(area)));
+            is_team || missing_scope(rpc.scope, rpc.and_scope, rpc.or_scope, has).is_none()
+        }
         Access::Mesh => rpc.area().map_or_else(|| has(MESH_SCOPE), |area| has(&internal_scope(area))),
         Access::Unspecified => has(MESH_SCOPE),
     }
 }
 
-/// The scope that [`allows`] requires.
-pub fn needed_scope(rpc: &Rpc) -> String {
+/// The scopes that [`allows`] requires.
+pub fn needed_scopes(rpc: &Rpc) -> Vec<String> {
     match rpc.area() {
-        _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
-        Some(area) => internal_scope(area),
-        None => MESH_SCOPE.to_owned(),
+        _ if rpc.scope == ANY_SCOPE => Vec::new(),
+        _ if !rpc.scope.is_empty() => {
+            let scopes = [rpc.scope, rpc.and_scope].into_iter().filter(|scope| !scope.is_empty());
+            scopes.map(str::to_owned).collect()
+        }
+        Some(area) => vec![internal_scope(area)],
+        None => vec![MESH_SCOPE.to_owned()],
     }
 }
 

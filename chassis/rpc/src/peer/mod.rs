@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::uri::PathAndQuery;
 use proto::unary::AsBytes;
+use tokio::sync::mpsc;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
@@ -117,6 +119,29 @@ impl Peer {
         let answer = async {
             let (mut grpc, request) = prepare(&replica, message, metadata, timeout, max_size).await?;
             grpc.unary(request, path, AsBytes).await
+        };
+        replica.judge(answer.await)
+    }
+
+    /// Like [`call`](Self::call) for an rpc that takes a stream: `first`, and then what comes through the channel until it is
+    /// closed.
+    pub async fn upload(
+        &self,
+        path: PathAndQuery,
+        first: Bytes,
+        rest: mpsc::Receiver<Bytes>,
+        metadata: MetadataMap,
+        timeout: Duration,
+        max_size: usize,
+    ) -> Result<Response<Bytes>, Status> {
+        let replica = self.choose();
+        let answer = async {
+            let (mut grpc, request) = prepare(&replica, first, metadata, timeout, max_size).await?;
+            let request = request.map(|first| {
+                let rest = stream::unfold(rest, async |mut rest| Some((rest.recv().await?, rest)));
+                stream::iter([first]).chain(rest)
+            });
+            grpc.client_streaming(request, path, AsBytes).await
         };
         replica.judge(answer.await)
     }
