@@ -1,6 +1,7 @@
 //! The errors of this service, and the one table from them to the errors of the mesh.
 
 use proto::api::Problem;
+use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -11,6 +12,9 @@ pub(crate) enum Error {
     /// `needed` is the state that the operation requires.
     #[error("the run is {status}, not {needed}")]
     RunState { status: String, needed: &'static str },
+    /// `holder` is the flow that has it.
+    #[error("another flow has this name")]
+    NameTaken { holder: Uuid },
     #[error("the account has too many webhook endpoints")]
     TooManyEndpoints,
     #[error(transparent)]
@@ -47,6 +51,11 @@ impl From<Error> for chassis_base::Error {
             Error::RunState { status, needed } => {
                 let detail = format!("The run is {status}. This needs one that is {needed}.");
                 Self::problem(Problem::RunState, detail).with("status", status)
+            }
+            Error::NameTaken { holder } => {
+                let detail =
+                    "Another flow has this name. Give this one another name, or replace the other one.";
+                Self::problem(Problem::NameTaken, detail).with("id", holder.to_string())
             }
             Error::TooManyEndpoints => {
                 let detail =

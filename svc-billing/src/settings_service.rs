@@ -1,16 +1,17 @@
 //! `SettingsService`. One tonic service serves four resources (billing settings, tax rates, payment terms, identities),
 //! so it stands beside their folders instead of in one of them. Every write takes the lock on the settings first.
 
-use chassis_base::AccountId;
 use chassis_base::update_mask::UpdateMask;
+use chassis_base::{AccountId, id};
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::billing::settings_service_server::SettingsService;
 use proto::billing::{
-    CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityRequest, DeleteIdentityResponse,
-    DeletePaymentTermRequest, DeletePaymentTermResponse, DeleteTaxRateRequest, DeleteTaxRateResponse,
-    GetBillingSettingsRequest, GetBillingSettingsResponse, ListCorporateIdentitiesRequest,
+    CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityLogoRequest, DeleteIdentityLogoResponse,
+    DeleteIdentityRequest, DeleteIdentityResponse, DeletePaymentTermRequest, DeletePaymentTermResponse,
+    DeleteTaxRateRequest, DeleteTaxRateResponse, GetBillingSettingsRequest, GetBillingSettingsResponse,
+    GetIdentityRequest, GetIdentityResponse, Identity, ListCorporateIdentitiesRequest,
     ListCorporateIdentitiesResponse, ListIdentitiesRequest, ListIdentitiesResponse, ListPaymentTermsRequest,
     ListPaymentTermsResponse, ListTaxRatesRequest, ListTaxRatesResponse, PutPaymentTermRequest,
     PutPaymentTermResponse, PutTaxRateRequest, PutTaxRateResponse, SetDefaultIdentityRequest,
@@ -104,8 +105,27 @@ impl SettingsService for SettingsRpc {
     ) -> Result<Response<ListIdentitiesResponse>, Status> {
         let (context, _) = Call::open(request)?.valid()?;
         let records = self.identities(context.account_id()).await?;
-        let data = records.into_iter().map(Into::into).collect();
+        // Programs of the release before read `values`.
+        let with_values = |record: identity::Record| Identity {
+            values: Some(record.values.clone()),
+            ..Identity::from(record)
+        };
+        let data = records.into_iter().map(with_values).collect();
         Ok(Response::new(ListIdentitiesResponse { data }))
+    }
+
+    async fn get_identity(
+        &self,
+        request: Request<GetIdentityRequest>,
+    ) -> Result<Response<GetIdentityResponse>, Status> {
+        // Without `valid`: a malformed id is not found, and the request has no other field.
+        let Call { context, input, .. } = Call::open(request)?;
+        let account = context.account_id();
+        let id = id::parse(&input.id).ok_or(identity::NOT_FOUND)?;
+        let found =
+            self.db.read(async |connection| identity::store::find(connection, account, id).await).await?;
+        let data = found.map(Identity::from).ok_or(identity::NOT_FOUND)?;
+        Ok(Response::new(GetIdentityResponse { data: Some(data) }))
     }
 
     async fn create_identity(
@@ -141,6 +161,13 @@ impl SettingsService for SettingsRpc {
         request: Request<SetIdentityLogoRequest>,
     ) -> Result<Response<SetIdentityLogoResponse>, Status> {
         self.db.write(Call::open(request)?, set_identity_logo).await
+    }
+
+    async fn delete_identity_logo(
+        &self,
+        request: Request<DeleteIdentityLogoRequest>,
+    ) -> Result<Response<DeleteIdentityLogoResponse>, Status> {
+        self.db.write(Call::open(request)?, delete_identity_logo).await
     }
 
     async fn get_billing_settings(
@@ -255,6 +282,15 @@ async fn set_identity_logo(
     let lock = lock_settings(tx).await?;
     let record = identity::operations::set_logo(tx, &lock, &input.id, &input.logo).await?;
     Ok(SetIdentityLogoResponse { data: Some(record.into()) })
+}
+
+async fn delete_identity_logo(
+    tx: &mut Tx<'_>,
+    input: &DeleteIdentityLogoRequest,
+) -> Result<DeleteIdentityLogoResponse, Error> {
+    let lock = lock_settings(tx).await?;
+    let record = identity::operations::set_logo(tx, &lock, &input.id, &[]).await?;
+    Ok(DeleteIdentityLogoResponse { data: Some(record.into()) })
 }
 
 async fn update_settings(

@@ -79,9 +79,9 @@ impl Method {
         Ok(Self { path: PathAndQuery::from_static(rpc.path), peer, rpc, arguments, request, response })
     }
 
-    /// The scope that a call needs.
-    pub(crate) fn scope(&self) -> String {
-        token::needed_scope(self.rpc)
+    /// The scopes that a call needs.
+    pub(crate) fn scopes(&self) -> Vec<String> {
+        token::needed_scopes(self.rpc)
     }
 
     /// The error says why a flow with these scopes may not call it.
@@ -89,8 +89,8 @@ impl Method {
         if token::allows(scopes, self.rpc) {
             return Ok(());
         }
-        let (name, scope) = (self.rpc.path.trim_start_matches('/'), self.scope());
-        Err(format!("{name} needs the scope {scope}, which whoever applied this flow does not have"))
+        let (name, scopes) = (self.rpc.path.trim_start_matches('/'), self.scopes().join(" and "));
+        Err(format!("{name} needs the scope {scopes}, which whoever applied this flow does not have"))
     }
 
     /// Checks the arguments, as far as that is possible before the templates in them are rendered.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use chassis_base::{Account, AccountId, Timezone};
 use chassis_rpc::Context;
 use chassis_rpc::token::MESH_SCOPE;
-use chassis_service::Runtime;
+use chassis_service::{Runtime, table};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use proto::Faults;
 use proto::automation::flow_service_server::FlowService;
@@ -46,7 +46,7 @@ enum Action {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Show the flows, with tabs between: id, on or off, trigger, key, version, name
+    /// Show the flows: id, on or off, trigger, key, version, name
     List {
         #[command(flatten)]
         account: AccountArgument,
@@ -104,10 +104,8 @@ pub(crate) async fn run(runtime: &Runtime, arguments: &ArgMatches) -> Result<(),
             apply(runtime, &account.account, active, &files).await
         }
         Action::List { account } => {
-            for flow in AccountFlows::open(runtime, &account.account).await?.all().await? {
-                println!("{}", line(&flow));
-            }
-            Ok(())
+            let flows = AccountFlows::open(runtime, &account.account).await?.all().await?;
+            table::print(["id", "state", "trigger", "key", "version", "name"], flows.iter().map(columns))
         }
         Action::Show { account, flow, version } => {
             let account = AccountFlows::open(runtime, &account.account).await?;
@@ -155,7 +153,9 @@ async fn apply(
             (false, true) => "changed",
             (false, false) => "unchanged",
         };
-        println!("{what}\t{}", applied.data.as_ref().map(line).unwrap_or_default());
+        let [id, state, trigger, key, version, name] =
+            applied.data.as_ref().map(columns).unwrap_or_default();
+        table::print_row([what.to_owned(), id, state, trigger, key, version, name])?;
     }
     Ok(())
 }
@@ -226,11 +226,12 @@ fn parse(runtime: &Runtime, file: &Path, text: &str, zone: Timezone) -> Result<D
     Err(format!("{} is not valid:{}", file.display(), lines.collect::<String>()))
 }
 
-fn line(flow: &Flow) -> String {
+fn columns(flow: &Flow) -> [String; 6] {
     let on = if flow.active { "on" } else { "off" };
     let trigger = TriggerType::from_message(flow.trigger_type()).map_or("", TriggerType::name);
     let version = flow.meta.as_ref().map_or(0, |meta| meta.version);
-    format!("{}\t{on}\t{trigger}\t{}\t{version}\t{}", flow.id, flow.trigger_key, flow.name)
+    let (trigger_key, name) = (flow.trigger_key.clone(), flow.name.clone());
+    [flow.id.clone(), on.to_owned(), trigger.to_owned(), trigger_key, version.to_string(), name]
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

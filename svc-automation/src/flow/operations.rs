@@ -25,9 +25,21 @@ const SCHEDULED_START: &str = "work.recurring";
 /// As long as a rollout takes: after this time no program of the release before runs any more.
 const UPGRADE: TimeDelta = TimeDelta::hours(1);
 
+/// Which flow gets a definition.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// The one with its name, or else a new one.
+    OfItsName,
+    /// A new one.
+    New,
+    /// This one, whatever its name was.
+    Existing(Uuid),
+}
+
 /// A checked definition that is to be stored.
 #[derive(Clone, Copy)]
 pub(super) struct Apply<'a> {
+    pub target: Target,
     /// The text of its author.
     pub source: &'a str,
     pub definition: &'a Definition,
@@ -47,7 +59,24 @@ pub(super) struct Applied {
     pub is_changed: bool,
 }
 
-/// Stores a definition as a new flow, or as a new version of the flow of the same name.
+/// The flow that a definition is for; `None` for a new one. The name of a flow belongs to no other.
+async fn find_target(tx: &mut Tx<'_>, target: Target, name: &str) -> Result<Option<Record>, Error> {
+    let account = tx.account();
+    let found = match target {
+        Target::Existing(id) => Some(store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?),
+        Target::New | Target::OfItsName => None,
+    };
+    match (target, store::find_by_name_locked(tx.db(), account, name).await?) {
+        (Target::OfItsName, holder) => Ok(holder),
+        (Target::New, Some(holder)) => Err(Error::NameTaken { holder: holder.id }),
+        (Target::Existing(id), Some(holder)) if holder.id != id => {
+            Err(Error::NameTaken { holder: holder.id })
+        }
+        (Target::New | Target::Existing(_), _) => Ok(found),
+    }
+}
+
+/// Stores a definition as a new flow, or as a new version of an existing one.
 pub(super) async fn apply(tx: &mut Tx<'_>, apply: Apply<'_>) -> Result<Applied, Error> {
     let (account, now) = (tx.account(), tx.now());
     let definition = apply.definition;
@@ -55,7 +84,7 @@ pub(super) async fn apply(tx: &mut Tx<'_>, apply: Apply<'_>) -> Result<Applied, 
         .map_err(|error| Error::internal(format!("a definition cannot be serialised: {error}")))?;
     let version =
         Version { source: apply.source.to_owned(), definition: json, scopes: normalise(apply.scopes) };
-    let found = store::find_by_name_locked(tx.db(), account, definition.name.trim()).await?;
+    let found = find_target(tx, apply.target, definition.name.trim()).await?;
     let is_created = found.is_none();
     let is_changed = match &found {
         Some(flow) => {

@@ -4,7 +4,7 @@ use chassis_data::Tx;
 use chassis_rpc::token::MESH_SCOPE;
 use proto::Faults;
 
-use super::operations::{self, Apply};
+use super::operations::{self, Apply, Target};
 use super::store;
 use crate::definition::check::{self, CheckContext};
 use crate::definition::methods::{self, Method};
@@ -44,7 +44,8 @@ pub(crate) async fn install(tx: &mut Tx<'_>) -> Result<(), Error> {
         if store::find_by_name_locked(tx.db(), account, definition.name.trim()).await?.is_none() {
             let scopes = needed_scopes(&definition);
             let (definition, active) = (&definition, Some(false));
-            let apply = Apply { source: text, definition, scopes: &scopes, active, ready_made: key };
+            let target = Target::OfItsName;
+            let apply = Apply { target, source: text, definition, scopes: &scopes, active, ready_made: key };
             operations::apply(tx, apply).await?;
         }
     }
@@ -61,7 +62,7 @@ fn needed_scopes(definition: &Definition) -> Vec<String> {
         Some(Kind::Call(call)) => methods::find(&call.method).ok(),
         _ => None,
     });
-    methods.map(Method::scope).collect()
+    methods.flat_map(Method::scopes).collect()
 }
 
 #[cfg(test)]

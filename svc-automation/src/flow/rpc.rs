@@ -4,28 +4,30 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
-use chassis_rpc::Call;
 use chassis_rpc::peer::Peers;
 use chassis_rpc::token::Tokens;
+use chassis_rpc::{Call, Context};
 use chassis_service::Runtime;
+use proto::api::HttpBody;
 use proto::automation::flow_service_server::FlowService;
 use proto::automation::{
-    ApplyFlowRequest, ApplyFlowResponse, DeleteFlowRequest, DeleteFlowResponse, Flow,
-    GetFlowDefinitionRequest, GetFlowDefinitionResponse, GetFlowRequest, GetFlowResponse,
-    GetFlowSchemaRequest, GetFlowSchemaResponse, ListFlowsRequest, ListFlowsResponse,
-    ListTriggeredFlowsRequest, ListTriggeredFlowsResponse, StartFlowRequest, StartFlowResponse,
-    TestFlowRequest, TestFlowResponse, TriggeredFlow, UpdateFlowRequest, UpdateFlowResponse,
+    ApplyFlowRequest, ApplyFlowResponse, CreateFlowRequest, CreateFlowResponse, DefinitionFormat,
+    DeleteFlowRequest, DeleteFlowResponse, DownloadFlowDefinitionRequest, Flow, GetFlowDefinitionRequest,
+    GetFlowDefinitionResponse, GetFlowRequest, GetFlowResponse, GetFlowSchemaRequest, GetFlowSchemaResponse,
+    ListFlowsRequest, ListFlowsResponse, ListTriggeredFlowsRequest, ListTriggeredFlowsResponse,
+    ReplaceFlowRequest, ReplaceFlowResponse, StartFlowRequest, StartFlowResponse, TestFlowRequest,
+    TestFlowResponse, TriggeredFlow, UpdateFlowRequest, UpdateFlowResponse,
 };
 use serde_json::Value;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::dry_run::{self, Trial};
-use super::operations::{self, Apply, ManualStart, NOT_FOUND};
+use super::operations::{self, Applied, Apply, ManualStart, NOT_FOUND, Target};
 use super::rehearser::Rehearser;
 use super::store::{self, Filter};
 use crate::definition::check::{self, CheckContext};
-use crate::definition::{FlowRef, TriggerType, model, store as definitions};
+use crate::definition::{FlowRef, TriggerType, Version, model, store as definitions};
 use crate::error::Error;
 
 /// The pointer of the document in requests, before the pointers of its faults.
@@ -45,6 +47,22 @@ impl Flows {
     }
 }
 
+impl Flows {
+    /// A version of a flow with its number; the latest for 0.
+    async fn version(&self, context: &Context, id: &str, version: i64) -> Result<(i64, Version), Error> {
+        let (account, id) = (context.account_id(), id::parse(id).ok_or(NOT_FOUND)?);
+        self.db
+            .read(async |connection| {
+                let flow = store::find(connection, account, id).await?.ok_or(NOT_FOUND)?;
+                let version = if version == 0 { flow.version } else { version };
+                let found = definitions::find_version(connection, account, id, version).await?;
+                let found = found.filter(|_| version <= flow.version);
+                Ok((version, found.ok_or(Error::NotFound("version of the flow"))?))
+            })
+            .await
+    }
+}
+
 #[tonic::async_trait]
 impl FlowService for Flows {
     async fn list_flows(
@@ -57,6 +75,8 @@ impl FlowService for Flows {
             selection: Selection::new(context.account(), &input),
             trigger_type: TriggerType::from_message(input.trigger_type()),
             active: input.active,
+            trigger_key: Some(input.trigger_key.clone()).filter(|key| !key.is_empty()),
+            category: Some(input.category.clone()).filter(|category| !category.is_empty()),
         };
         let (flows, meta) = self
             .db
@@ -75,14 +95,44 @@ impl FlowService for Flows {
         let data = found.map(Flow::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetFlowResponse { data: Some(data) }))
     }
-            trigger_key: Some(input.trigger_key.clone()).filter(|key| !key.is_empty()),
-            category: Some(input.category.clone()).filter(|category| !category.is_empty()),
 
     async fn update_flow(
         &self,
         request: Request<UpdateFlowRequest>,
     ) -> Result<Response<UpdateFlowResponse>, Status> {
         self.db.write(Call::open(request)?, update).await
+    }
+
+    async fn create_flow(
+        &self,
+        request: Request<CreateFlowRequest>,
+    ) -> Result<Response<CreateFlowResponse>, Status> {
+        let create = async |tx: &mut Tx<'_>, input: &CreateFlowRequest| {
+            let applied = store_definition(tx, Target::New, &input.definition, input.active).await?;
+            Ok::<_, Error>(CreateFlowResponse { data: Some(applied.flow.into()) })
+        };
+        self.db.write(Call::open(request)?, create).await
+    }
+
+    async fn replace_flow(
+        &self,
+        request: Request<ReplaceFlowRequest>,
+    ) -> Result<Response<ReplaceFlowResponse>, Status> {
+        self.db.write(Call::open(request)?, replace).await
+    }
+
+    async fn download_flow_definition(
+        &self,
+        request: Request<DownloadFlowDefinitionRequest>,
+    ) -> Result<Response<HttpBody>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let (_, found) = self.version(&context, &input.id, input.version).await?;
+        let (text, media_type) = match input.format() {
+            DefinitionFormat::Json => (found.definition, "application/json"),
+            DefinitionFormat::Unspecified => (found.source, "application/yaml"),
+        };
+        let body = HttpBody { content_type: media_type.to_owned(), data: text.into(), ..HttpBody::default() };
+        Ok(Response::new(body))
     }
 
     async fn apply_flow(
@@ -97,19 +147,8 @@ impl FlowService for Flows {
         request: Request<GetFlowDefinitionRequest>,
     ) -> Result<Response<GetFlowDefinitionResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(NOT_FOUND)?);
-        let definition = self
-            .db
-            .read(async |connection| {
-                let flow = store::find(connection, account, id).await?.ok_or(NOT_FOUND)?;
-                let version = if input.version == 0 { flow.version } else { input.version };
-                let found = definitions::find_version(connection, account, id, version).await?;
-                let found = found.filter(|_| version <= flow.version);
-                let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
-                Ok::<_, Error>(GetFlowDefinitionResponse { definition, version })
-            })
-            .await?;
-        Ok(Response::new(definition))
+        let (version, found) = self.version(&context, &input.id, input.version).await?;
+        Ok(Response::new(GetFlowDefinitionResponse { definition: found.source, version }))
     }
 
     async fn delete_flow(
@@ -182,28 +221,37 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateFlowRequest) -> Result<UpdateFlow
 }
 
 async fn apply(tx: &mut Tx<'_>, input: &ApplyFlowRequest) -> Result<ApplyFlowResponse, Error> {
-    let scopes = tx.caller().map(|caller| caller.identity.scopes.clone()).unwrap_or_default();
-    let check = CheckContext { now: tx.now(), zone: tx.settings().timezone, scopes: &scopes };
-    let parsed = if tx.faults.is_empty() {
-        check::parse(&input.definition, DOCUMENT, check, &mut tx.faults)
-    } else {
-        None
-    };
-    tx.valid()?;
-    let definition = parsed.ok_or_else(|| Error::internal("a definition was refused without a fault"))?;
-    let apply = Apply {
-        source: &input.definition,
-        definition: &definition,
-        scopes: &scopes,
-        active: input.active,
-        ready_made: "",
-    };
-    let applied = operations::apply(tx, apply).await?;
+    let applied = store_definition(tx, Target::OfItsName, &input.definition, input.active).await?;
     Ok(ApplyFlowResponse {
         data: Some(applied.flow.into()),
         created: applied.is_created,
         changed: applied.is_changed,
     })
+}
+
+async fn replace(tx: &mut Tx<'_>, input: &ReplaceFlowRequest) -> Result<ReplaceFlowResponse, Error> {
+    id::ignore_malformed(&mut tx.faults);
+    // A malformed id names no flow, which is told after the faults of the definition.
+    let target = Target::Existing(id::parse(&input.id).unwrap_or_default());
+    let applied = store_definition(tx, target, &input.definition, input.active).await?;
+    Ok(ReplaceFlowResponse { data: Some(applied.flow.into()) })
+}
+
+/// Checks a definition and stores it.
+async fn store_definition(
+    tx: &mut Tx<'_>,
+    target: Target,
+    source: &str,
+    active: Option<bool>,
+) -> Result<Applied, Error> {
+    let scopes = tx.caller().map(|caller| caller.identity.scopes.clone()).unwrap_or_default();
+    let check = CheckContext { now: tx.now(), zone: tx.settings().timezone, scopes: &scopes };
+    let parsed =
+        if tx.faults.is_empty() { check::parse(source, DOCUMENT, check, &mut tx.faults) } else { None };
+    tx.valid()?;
+    let definition = parsed.ok_or_else(|| Error::internal("a definition was refused without a fault"))?;
+    let apply = Apply { target, source, definition: &definition, scopes: &scopes, active, ready_made: "" };
+    operations::apply(tx, apply).await
 }
 
 async fn delete(tx: &mut Tx<'_>, input: &DeleteFlowRequest) -> Result<DeleteFlowResponse, Error> {

@@ -123,7 +123,10 @@ async fn decide(
     decision: Option<&Decision>,
 ) -> Result<Run, Error> {
     let id = parse_id(tx, id)?;
-    let decision = decision.cloned().unwrap_or_default();
+    let mut decision = decision.cloned().unwrap_or_default();
+    if decision.who.is_empty() {
+        decision.who = tx.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
+    }
     operations::decide(tx, id, is_approved, &decision).await
 }
 

@@ -107,6 +107,8 @@ impl Sender {
         });
         let all = identities.ok()?.into_inner().data;
         let default = all.into_iter().find(|identity| identity.is_default)?;
-        default.values.map(|values| values.email).filter(|email| !email.is_empty())
+        // Billing of the release before has the address in `values` only.
+        let in_values = default.values.map(|values| values.email);
+        [Some(default.email), in_values].into_iter().flatten().find(|email| !email.is_empty())
     }
 }

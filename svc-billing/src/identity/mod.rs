@@ -13,8 +13,11 @@ use render::printed::{Bank, Logo, LogoFormat, Look, Party};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::error::Error;
+
 pub use store::seller;
 
+pub(crate) const NOT_FOUND: Error = Error::NotFound("identity");
 /// The colours of an identity that has chosen none.
 const PRIMARY_COLOR: &str = "#1f4e5f";
 const SECONDARY_COLOR: &str = "#c98b2b";
@@ -68,13 +71,32 @@ fn default_of(account_name: &str, country: &str) -> IdentityInput {
 
 impl From<Record> for Identity {
     fn from(record: Record) -> Self {
+        let values = record.values;
         Self {
             id: record.id.to_string(),
-            values: Some(record.values),
+            values: None,
+            name: values.name,
+            primary_color: values.primary_color,
+            secondary_color: values.secondary_color,
+            company_name: values.company_name,
+            address: values.address,
+            zipcode: values.zipcode,
+            city: values.city,
+            country: values.country,
+            email: values.email,
+            phone: values.phone,
+            website: values.website,
+            company_registration_number: values.company_registration_number,
+            vat_number: values.vat_number,
+            iban: values.iban,
+            bic: values.bic,
+            bank_account_name: values.bank_account_name,
+            footer: values.footer,
             is_default: record.is_default,
             logo_type: record.logo.map(LogoFormat::media_type).unwrap_or_default().to_owned(),
             created_at: Some(timestamp(record.created_at)),
             updated_at: Some(timestamp(record.updated_at)),
+            version: record.version,
         }
     }
 }

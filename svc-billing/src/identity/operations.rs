@@ -10,7 +10,7 @@ use proto::billing::{CorporateIdentity, Identity, IdentityInput};
 use render::printed::Logo;
 use uuid::Uuid;
 
-use super::{Record, default_of, logo, rules, store};
+use super::{NOT_FOUND, Record, default_of, logo, rules, store};
 use crate::error::Error;
 use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
@@ -20,7 +20,6 @@ const AUDIT_KIND: &str = "identity";
 /// The same as the public API shows it.
 const PUBLIC_KIND: &str = "corporate_identity";
 const LIMIT: ListLimit = ListLimit { max: 50, field: "identity", entries: "identities" };
-const NOT_FOUND: Error = Error::NotFound("identity");
 
 /// Adds the identity that an account starts with.
 pub(crate) async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {

@@ -77,14 +77,14 @@ async fn an_untouched_identity_follows_the_name_of_the_account_and_an_edited_one
     let caller = world.caller().await;
     caller.provision("Second").await;
     let identity = caller.identities().await.remove(0);
-    assert_eq!(identity.values.unwrap().name, "Second");
+    assert_eq!(identity.name, "Second");
 
     let city = IdentityInput { city: "Utrecht".into(), ..IdentityInput::default() };
     let update =
         UpdateIdentityRequest { id: identity.id, identity: Some(city), update_mask: Some(mask(&["city"])) };
     caller.settings().update_identity(caller.request(update)).await.unwrap();
     caller.provision("Third").await;
-    let values = caller.identities().await.remove(0).values.unwrap();
+    let values = caller.identities().await.remove(0);
     assert_eq!((values.name.as_str(), values.city.as_str()), ("Second", "Utrecht"));
 }
 
@@ -119,5 +119,5 @@ async fn a_change_for_an_account_that_was_not_provisioned_gives_it_its_defaults_
     assert_eq!(caller.tax_rates(TaxRateContext::Sales).await[1].label, "12% btw");
     caller.provision("Frituur").await;
     assert_eq!(caller.billing_settings().await, updated);
-    assert_eq!(caller.identities().await[0].values.as_ref().unwrap().name, "Frituur");
+    assert_eq!(caller.identities().await[0].name, "Frituur");
 }

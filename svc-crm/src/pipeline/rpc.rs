@@ -4,7 +4,8 @@ use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
-use proto::api::ListMeta;
+use proto::At;
+use proto::api::{Fault, ListMeta};
 use proto::crm::pipeline_service_server::PipelineService;
 use proto::crm::{
     CreatePhaseRequest, CreatePhaseResponse, CreatePipelineRequest, CreatePipelineResponse,
@@ -58,7 +59,17 @@ impl PipelineService for Pipelines {
     ) -> Result<Response<CreatePipelineResponse>, Status> {
         let create = async |tx: &mut Tx<'_>, input: &CreatePipelineRequest| {
             let given = input.pipeline.clone().unwrap_or_default();
-            let pipeline = operations::create(tx, &given, &input.phases).await?;
+            let in_pipeline = !given.phases.is_empty();
+            let phases = if in_pipeline { &given.phases } else { &input.phases };
+            if phases.is_empty() {
+                let at = At::ROOT.name("pipeline");
+                tx.faults.add(
+                    &at.name("phases"),
+                    Fault::Required,
+                    "phases is required: a pipeline has at least one",
+                );
+            }
+            let pipeline = operations::create(tx, &given, phases).await?;
             Ok::<_, Error>(CreatePipelineResponse { data: Some(pipeline.into()) })
         };
         self.db.write(Call::open(request)?, create).await

@@ -92,7 +92,7 @@ async fn pipelines_are_added_renamed_switched_off_and_put_into_order() {
     let user = world.user().await;
     let client = user.client("Mill").await;
     let rent = user.pipeline("Rent", &["Ask"]).await;
-    let input = PipelineInput { name: "Lease".into(), active: Some(false) };
+    let input = PipelineInput { name: "Lease".into(), active: Some(false), ..PipelineInput::default() };
     let update = |paths: &[&str]| UpdatePipelineRequest {
         id: rent.id.clone(),
         pipeline: Some(input.clone()),
@@ -180,7 +180,7 @@ async fn without_an_active_pipeline_a_deal_must_name_one() {
     let user = world.user().await;
     let client = user.client("Mill").await;
     let board = user.board().await;
-    let input = PipelineInput { name: "Verkoop".into(), active: Some(false) };
+    let input = PipelineInput { name: "Verkoop".into(), active: Some(false), ..PipelineInput::default() };
     let request = UpdatePipelineRequest { id: id(&board[0]), pipeline: Some(input), update_mask: None };
     user.pipelines().update_pipeline(user.request(request)).await.unwrap();
     let body = json!({"title": "T", "client_id": client});

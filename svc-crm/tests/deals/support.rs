@@ -149,7 +149,7 @@ impl User {
 
     pub(crate) async fn pipeline(&self, name: &str, phases: &[&str]) -> Pipeline {
         let request = CreatePipelineRequest {
-            pipeline: Some(PipelineInput { name: name.to_owned(), active: None }),
+            pipeline: Some(PipelineInput { name: name.to_owned(), ..PipelineInput::default() }),
             phases: phases.iter().map(ToString::to_string).collect(),
         };
         let created = self.pipelines().create_pipeline(self.request(request)).await.unwrap();

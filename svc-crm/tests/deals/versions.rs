@@ -194,7 +194,7 @@ async fn a_change_of_a_pipeline_is_one_version_and_its_place_in_the_list_is_none
     let rent = user.pipeline("Rent", &["Ask"]).await;
     let versions = async || board_versions(&world, &user).await.0;
     assert_eq!(versions().await, [1, 1]);
-    let input = PipelineInput { name: "Lease".into(), active: Some(false) };
+    let input = PipelineInput { name: "Lease".into(), active: Some(false), ..PipelineInput::default() };
     for _ in 0..2 {
         world.clock.advance(TimeDelta::minutes(1));
         let pipeline = Some(input.clone());

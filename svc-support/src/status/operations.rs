@@ -2,6 +2,7 @@
 //! the log with its answer.
 
 use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
@@ -56,12 +57,14 @@ pub(crate) async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -
     let account = tx.account();
     let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
     let mut record = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    if (record.active, record.position) == (input.active, input.order) {
+    let mask = UpdateMask::from(input.update_mask.as_ref());
+    let before = (record.active, record.position);
+    mask.put("active", &input.active, &mut record.active);
+    mask.put("order", &input.order, &mut record.position);
+    if before == (record.active, record.position) {
         tx.unaudited("it is as it was");
         return Ok(record);
     }
-    record.active = input.active;
-    record.position = input.order;
     record.version += 1;
     record.updated_at = tx.now();
     store::update(tx.db(), account, &record).await?;

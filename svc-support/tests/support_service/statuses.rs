@@ -21,7 +21,8 @@ async fn create(user: &User, name: &str, order: i32) -> Result<TicketStatus, ton
 }
 
 async fn update(user: &User, id: &str, active: bool, order: i32) -> Result<(), tonic::Status> {
-    let request = UpdateTicketStatusRequest { id: id.into(), active, order };
+    let request =
+        UpdateTicketStatusRequest { id: id.into(), active, order, ..UpdateTicketStatusRequest::default() };
     user.statuses().update_ticket_status(user.mesh.request(request)).await.map(drop)
 }
 

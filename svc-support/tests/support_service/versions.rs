@@ -240,7 +240,12 @@ async fn a_status_counts_its_changes() {
     let made = made.into_inner().data.unwrap();
     logged(&made.id).is(1, &statuses(&user, "1").await[0]).await;
     for (version, active, order) in [(1, true, 0), (2, false, 0), (2, false, 0), (3, false, 9)] {
-        let request = UpdateTicketStatusRequest { id: made.id.clone(), active, order };
+        let request = UpdateTicketStatusRequest {
+            id: made.id.clone(),
+            active,
+            order,
+            ..UpdateTicketStatusRequest::default()
+        };
         let changed = user.statuses().update_ticket_status(user.mesh.request(request)).await.unwrap();
         assert_eq!(changed.into_inner().data.unwrap().version, version);
         let listed = statuses(&user, if active { "1" } else { "0" }).await;

@@ -7,7 +7,7 @@ use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
-use proto::work::{HourEntry, HourInput, HourStatus};
+use proto::work::{HourEntry, HourInput, HourStatus, LogHoursRequest};
 use uuid::Uuid;
 
 use super::rules::{self, Transition};
@@ -16,20 +16,25 @@ use super::{Record, Values};
 use crate::error::Error;
 use crate::project;
 
-const NOT_FOUND: Error = Error::NotFound("hour entry");
+pub(super) const NOT_FOUND: Error = Error::NotFound("hour entry");
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
 pub(crate) const AUDIT_KIND: &str = "hour_entry";
 
 /// Logs hours on a project, as a draft.
-pub(super) async fn create(
-    tx: &mut Tx<'_>,
-    project_id: &str,
-    given: Option<&HourInput>,
-) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, input: &LogHoursRequest) -> Result<Record, Error> {
     let account = tx.account();
     let now = tx.now();
+    let given = input.entry.as_ref();
     let values = read(tx, given);
-    let project = project::check_reference(tx, &At::ROOT.name("project_id"), project_id).await?;
+    let in_entry = given.map(|given| given.project_id.as_str()).filter(|id| !id.is_empty());
+    let project_id = in_entry.unwrap_or(&input.project_id);
+    let entry = At::ROOT.name("entry");
+    let at = if in_entry.is_none() && !input.project_id.is_empty() { At::ROOT } else { entry };
+    let at = at.name("project_id");
+    if project_id.is_empty() {
+        tx.faults.add(&at, Fault::Required, "project_id is required");
+    }
+    let project = project::check_reference(tx, &at, project_id).await?;
     tx.valid()?;
     let (values, project) = values.zip(project).ok_or(PROJECT_NOT_FOUND)?;
     let record = Record {
@@ -52,6 +57,14 @@ pub(super) async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>)
     let account = tx.account();
     let values = read(tx, given);
     let found = find_locked(tx, id).await?;
+    let given_project = given.map(|given| given.project_id.as_str()).filter(|id| !id.is_empty());
+    if let (Some(project), Some(record)) = (given_project, &found)
+        && id::parse(project) != Some(record.project)
+    {
+        let at = At::ROOT.name("entry");
+        let detail = "project_id cannot be changed: delete the hours and log them on the other project";
+        tx.faults.add(&at.name("project_id"), Fault::NotAllowed, detail);
+    }
     // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     let (mut record, values) = found.zip(values).ok_or(NOT_FOUND)?;

@@ -7,10 +7,10 @@ use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::work::hour_service_server::HourService;
 use proto::work::{
-    ApproveHoursRequest, ApproveHoursResponse, DeleteHoursRequest, DeleteHoursResponse, HourEntry,
-    HourStatus, ListProjectHoursRequest, ListProjectHoursResponse, LogHoursRequest, LogHoursResponse,
-    RejectHoursRequest, RejectHoursResponse, ReopenHoursRequest, ReopenHoursResponse, SubmitHoursRequest,
-    SubmitHoursResponse, UpdateHoursRequest, UpdateHoursResponse,
+    ApproveHoursRequest, ApproveHoursResponse, DeleteHoursRequest, DeleteHoursResponse, GetHoursRequest,
+    GetHoursResponse, HourEntry, HourStatus, ListProjectHoursRequest, ListProjectHoursResponse,
+    LogHoursRequest, LogHoursResponse, RejectHoursRequest, RejectHoursResponse, ReopenHoursRequest,
+    ReopenHoursResponse, SubmitHoursRequest, SubmitHoursResponse, UpdateHoursRequest, UpdateHoursResponse,
 };
 use tonic::{Request, Response, Status};
 
@@ -56,12 +56,25 @@ impl HourService for Hours {
         Ok(Response::new(ListProjectHoursResponse { data: messages(records), meta: Some(meta) }))
     }
 
+    async fn get_hours(
+        &self,
+        request: Request<GetHoursRequest>,
+    ) -> Result<Response<GetHoursResponse>, Status> {
+        // Without `valid`: a malformed id is not found, and the request has no other field.
+        let Call { context, input, .. } = Call::open(request)?;
+        let account = context.account_id();
+        let id = id::parse(&input.id).ok_or(operations::NOT_FOUND)?;
+        let found = self.db.read(async |connection| store::find(connection, account, id).await).await?;
+        let data = found.map(HourEntry::from).ok_or(operations::NOT_FOUND)?;
+        Ok(Response::new(GetHoursResponse { data: Some(data) }))
+    }
+
     async fn log_hours(
         &self,
         request: Request<LogHoursRequest>,
     ) -> Result<Response<LogHoursResponse>, Status> {
         let create = async |tx: &mut Tx<'_>, input: &LogHoursRequest| {
-            let record = operations::create(tx, &input.project_id, input.entry.as_ref()).await?;
+            let record = operations::create(tx, input).await?;
             Ok::<_, Error>(LogHoursResponse { data: Some(record.into()) })
         };
         self.db.write(Call::open(request)?, create).await

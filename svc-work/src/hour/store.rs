@@ -75,6 +75,15 @@ pub(super) async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from work.hour where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
 /// Finds entries and locks them in the order of their ids: another transaction that wants to change one waits until this
 /// one ends.
 pub(super) async fn list_locked(

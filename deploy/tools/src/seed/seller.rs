@@ -41,7 +41,7 @@ impl<'a> BillingService<'a> {
         let Some(own) = identities.into_iter().find(|identity| identity.is_default) else {
             return Err("the account has no default identity".to_owned());
         };
-        if own.values.is_some_and(|values| !values.iban.is_empty()) {
+        if !own.iban.is_empty() {
             return Ok(());
         }
         let logo = SetIdentityLogoRequest { id: own.id.clone(), logo: LOGO.into() };
