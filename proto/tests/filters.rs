@@ -5,7 +5,7 @@
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 /// References and closed sets that no list is filtered by under their own names, as `list.field`.
-const UNFILTERED: [&str; 8] = [
+const UNFILTERED: [&str; 11] = [
     // The contract calls it `contact_type`.
     "ListClients.type",
     "ListSuppliers.type",
@@ -15,6 +15,11 @@ const UNFILTERED: [&str; 8] = [
     "ListPayments.invoice_id",
     "ListProjectHours.project_id",
     "ListWebhookDeliveries.endpoint_id",
+    // All invoices of a subscription have its client, and none has a reference of its own.
+    "ListSubscriptionInvoices.client_id",
+    "ListSubscriptionInvoices.external_id",
+    // It names the key itself.
+    "ListApiKeys.public_id",
     // Lists of events lead from an event to what came of it.
     "ListRuns.event_id",
     "ListWebhookDeliveries.event_id",
