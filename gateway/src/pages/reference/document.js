@@ -171,6 +171,8 @@ export function merged(document, schema) {
 export function proposedBody(document, body) {
   if (!body?.type.includes("json") || !body.schema) return undefined;
   const schema = merged(document, body.schema);
+  // A text without an example, such as a definition, is the author's.
+  if (body.example === undefined && !schema.properties) return undefined;
   const example = body.example ?? exampleOf(document, schema);
   if (typeof example !== "object" || example === null || Array.isArray(example)) return example;
   const isNeeded = (name) => (schema.required ?? []).includes(name);

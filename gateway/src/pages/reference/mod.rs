@@ -57,7 +57,15 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi::document(&proto::po
 static DOCUMENT_FILE: LazyLock<File> =
     LazyLock::new(|| File::new(openapi::printed(&DOCUMENT), JSON, NO_CONTENT_POLICY));
 static PAGE: LazyLock<File> = LazyLock::new(|| {
-    let page = include_str!("page.html").replace("{{title}}", openapi::TITLE);
+    // All at once, rather than each when a module before it names it.
+    let modules = ASSETS
+        .iter()
+        .filter(|(name, kind, _)| *kind == SCRIPT && *name != "theme.js")
+        .fold(String::new(), |links, (name, ..)| {
+            links + &format!("<link rel=\"modulepreload\" href=\"/docs/assets/{name}\">\n")
+        });
+    let page =
+        include_str!("page.html").replace("{{title}}", openapi::TITLE).replace("{{modules}}", &modules);
     File::new(page, "text/html; charset=utf-8", REFERENCE_POLICY)
 });
 static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(|| {

@@ -39,11 +39,10 @@ export class Request {
       if (place === "path") this.values.path[name] = ids[listOf(operation.path, name)] ?? example ?? "";
     }
     if (operation.parameters.some(({ name }) => name === "Idempotency-Key")) this.values.header["Idempotency-Key"] = freshKey();
-    const types = operation.body?.types ?? [];
-    // A file goes as it is, which every language can do; a form of several parts is another way to send the same.
-    this.fileType = !types.length || types.some((one) => /json|urlencoded/.test(one)) ? ""
-      : types.find((one) => !/\*|multipart/.test(one)) ?? "application/octet-stream";
     const proposed = proposedBody(document, operation.body);
+    this.fileType = proposed === undefined ? fileTypeOf(operation.body) : "";
+    // Bytes have no name of their own.
+    if (this.fileType && operation.parameters.some(({ in: place, name }) => place === "query" && name === "name")) this.values.query.name = "file";
     this.body = proposed === undefined ? "" : pretty(JSON.stringify(proposed));
     const success = operation.answers.find(({ status }) => status.startsWith("2"));
     const type = Object.keys(success?.content ?? {})[0];
@@ -89,6 +88,16 @@ export class Request {
     const { body, answers, fileType } = this;
     return { method, url: location.origin + this.path(), headers: this.headers(), body, hasFile: fileType !== "", isPublic, answers };
   }
+}
+
+/**
+ * The type of a body that is a file: bytes, or a text that somebody writes. It goes as it is, which every language can do;
+ * a form of several parts is another way to send the same.
+ */
+function fileTypeOf(body) {
+  const types = (body?.types ?? []).filter((type) => !/\*|multipart|urlencoded/.test(type));
+  if (!body?.required && !types.length) return "";
+  return types.find((type) => type.includes("yaml")) ?? types[0] ?? "application/octet-stream";
 }
 
 const listOf = (path, name) => path.slice(0, path.indexOf(`/{${name}}`));
