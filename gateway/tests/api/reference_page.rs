@@ -158,8 +158,9 @@ async fn press(tab: &mut Tab, button: &str) {
     tab.evaluate(&press).await;
 }
 
-/// The contract has no whole example for these: a definition of a flow is text, and hours need a project.
-const INCOMPLETE_EXAMPLES: [&str; 2] = ["createFlow", "logHours"];
+/// The contract has no whole example for these: a definition of a flow is text, hours need a project, and a project is made
+/// from a quote that was accepted.
+const INCOMPLETE_EXAMPLES: [&str; 3] = ["createFlow", "logHours", "createProjectFromQuote"];
 
 #[tokio::test]
 async fn the_example_of_every_create_works_as_it_is_shown() {

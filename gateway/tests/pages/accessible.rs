@@ -42,7 +42,7 @@ async fn axe_finds_nothing_on_any_kind_of_page() {
         reader.open(path).await;
         reader.unfold().await;
         reader.tab.evaluate(&axe).await;
-        for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")] {
+        for (width, scheme) in [(1440, "light"), (390, "dark")] {
             reader.screen(width, scheme).await;
             assert_eq!(findings(&mut reader).await, json!([]), "{path} at {width} in {scheme}");
         }
