@@ -231,7 +231,8 @@ async fn states_that_a_service_wants_to_be_forgotten_are_left_out_at_once_and_re
     assert_eq!(shown(world.all().await), ["other", &named_text, "names nobody", "empty"]);
     let bytes = async |text: &str| {
         let sql = "select count(*) from bare.log where position(convert_to($1, 'UTF8') in image) > 0";
-        let count = sqlx::query_scalar(sql).bind(text).fetch_one(&mut world.database.connect().await).await;
+        let query = sqlx::query_scalar::<_, i64>(sql).bind(text);
+        let count = query.fetch_one(&mut world.database.connect().await).await;
         count.unwrap()
     };
     assert_eq!((bytes("told").await, bytes(&named_text).await), (1, 1));
