@@ -13,6 +13,7 @@ pub mod runtime;
 pub mod server;
 pub mod service;
 pub mod stage;
+pub mod table;
 pub mod telemetry;
 
 pub use runtime::Runtime;

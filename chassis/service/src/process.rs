@@ -24,9 +24,9 @@ use crate::{assembly, connections, server, stage, telemetry};
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Settings")]
     settings: Settings,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Settings")]
     own: ServiceSettings,
 }
 

@@ -1,11 +1,12 @@
 //! `gateway account …`
 
+use chassis_service::table;
 use clap::Subcommand;
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateAccountRequest, ListAccountsRequest};
 use tonic::Status;
 
-use super::output::{print, print_columns, reason};
+use super::output::{print, reason};
 use super::services::Services;
 use crate::accounts::Unprovisioned;
 
@@ -59,11 +60,11 @@ async fn create(services: &Services, message: CreateAccountRequest) -> Result<()
 async fn list(services: &Services) -> Result<(), String> {
     let request = services.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {});
     let response = services.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
-    for account in response.into_inner().accounts {
-        let columns = [account.id, account.name, account.country, account.timezone, account.currency];
-        print_columns(&columns)?;
-    }
-    Ok(())
+    let accounts = response.into_inner().accounts.into_iter();
+    table::print(
+        ["id", "name", "country", "time zone", "currency"],
+        accounts.map(|one| [one.id, one.name, one.country, one.timezone, one.currency]),
+    )
 }
 
 /// The account exists either way, but the command fails when a service could not be provisioned.

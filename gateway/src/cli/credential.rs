@@ -1,11 +1,12 @@
 //! `gateway credential …`
 
+use chassis_service::table;
 use clap::{ArgGroup, Subcommand};
 use proto::accounts::credential_service_server::CredentialService;
 use proto::accounts::{Credential, IssueCredentialRequest, ListCredentialsRequest, RevokeCredentialRequest};
 
 use super::key::expiry;
-use super::output::{print, print_columns, reason, time};
+use super::output::{print, reason, time};
 use super::services::Services;
 
 #[derive(Subcommand)]
@@ -68,8 +69,8 @@ async fn list(services: &Services) -> Result<(), String> {
     let request =
         services.request("admin.accounts.v1.CredentialService/ListCredentials", ListCredentialsRequest {});
     let response = services.credentials.list_credentials(request).await.map_err(|status| reason(&status))?;
-    let credentials = response.into_inner().credentials;
-    credentials.into_iter().try_for_each(|credential| print_columns(&columns(credential)))
+    let headers = ["public id", "team", "accounts", "scopes", "created", "expires", "last used", "revoked"];
+    table::print(headers, response.into_inner().credentials.into_iter().map(columns))
 }
 
 fn columns(credential: Credential) -> [String; 8] {

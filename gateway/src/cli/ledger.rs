@@ -1,16 +1,17 @@
 //! `gateway ledger …`
 
+use chassis_service::table;
 use clap::Subcommand;
 use tonic::Status;
 
-use super::output::{print_columns, reason};
+use super::output::reason;
 use super::services::Services;
 use crate::ledger::{self, ChainEnd, Compared, Verified, hex};
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Check the log of an account in every service, and print for each where it ends: service, position and hash,
-    /// separated by tabs. Fails when a chain of hashes is broken, and says where
+    /// Check the log of an account in every service, and print for each where it ends: service, position and hash.
+    /// Fails when a chain of hashes is broken, and says where
     Verify {
         /// Id or name of the account
         #[arg(long)]
@@ -35,13 +36,14 @@ pub(super) async fn run(command: Command, services: &Services) -> Result<(), Str
 
 async fn verify(account: &str, services: &Services) -> Result<(), String> {
     let account = services.accounts.find(account).await.map_err(|error| reason(&Status::from(error)))?;
-    let mut broken = Vec::new();
+    let (mut whole, mut broken) = (Vec::new(), Vec::new());
     for Verified { service, outcome } in ledger::verify(&services.runtime, &account).await {
         match outcome {
-            Ok(ChainEnd { position, hash }) => print_columns(&[service, position.to_string(), hex(&hash)])?,
+            Ok(ChainEnd { position, hash }) => whole.push([service, position.to_string(), hex(&hash)]),
             Err(why) => broken.push(format!("{service}: {why}")),
         }
     }
+    table::print(["service", "position", "hash"], whole)?;
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
@@ -56,7 +58,7 @@ async fn snapshot(account: Option<&str>, services: &Services) -> Result<(), Stri
         let account = record.account().map_err(told)?;
         for Compared { service, outcome } in ledger::snapshot(&services.runtime, &account).await {
             match outcome {
-                Ok(logged) => print_columns(&[record.name.clone(), service, logged.to_string()])?,
+                Ok(logged) => table::print_row([record.name.clone(), service, logged.to_string()])?,
                 Err(why) => failed.push(format!("{}, {service}: {why}", record.name)),
             }
         }

@@ -24,7 +24,7 @@ use services::Services;
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Settings")]
     settings: Settings,
 }
 

@@ -14,12 +14,6 @@ pub(super) fn print(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}"))
 }
 
-/// A line of a list. A control character in a name must not look like another column or line.
-pub(super) fn print_columns(columns: &[String]) -> Result<(), String> {
-    let clean = |column: &String| column.replace(char::is_control, " ");
-    print(&columns.iter().map(clean).collect::<Vec<_>>().join("\t"))
-}
-
 pub(super) fn time(timestamp: Option<Timestamp>) -> String {
     let time = timestamp.and_then(|timestamp| from_timestamp(&timestamp));
     time.map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))

@@ -153,8 +153,7 @@ async fn apply(
             (false, true) => "changed",
             (false, false) => "unchanged",
         };
-        let [id, state, trigger, key, version, name] =
-            applied.data.as_ref().map(columns).unwrap_or_default();
+        let [id, state, trigger, key, version, name] = applied.data.as_ref().map(columns).unwrap_or_default();
         table::print_row([what.to_owned(), id, state, trigger, key, version, name])?;
     }
     Ok(())
