@@ -18,6 +18,7 @@ pub mod serve;
 pub mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod thresholds;
 
 pub use runtime::{MIGRATIONS, NAME};
 pub use serve::serve;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use proto::api::Access;
+use proto::policy::ANY_SCOPE;
 
 /// The scopes that the contract lists by area. A key may have one before its first operation exists.
-const LISTED: [&str; 21] = [
+const LISTED: [&str; 26] = [
     "invoices.read",
     "invoices.write",
     "relations.read",
@@ -27,19 +28,22 @@ const LISTED: [&str; 21] = [
     "files.write",
     "automation.read",
     "automation.write",
+    "webhooks.read",
     "webhooks.write",
+    "settings.read",
+    "settings.write",
+    "keys.read",
+    "keys.write",
 ];
-
-/// The scope of an operation that any valid key may call; not one that a key has.
-const ANY: &str = "any";
 
 /// Every scope, in alphabetical order: those that the contract lists and those that an operation requires.
 pub fn all() -> &'static [String] {
     static ALL: OnceLock<Vec<String>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut scopes: BTreeSet<String> = LISTED.map(str::to_owned).into();
-        let required = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Key && rpc.scope != ANY);
-        scopes.extend(required.map(|rpc| rpc.scope.to_owned()));
+        let required = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Key);
+        let required = required.flat_map(|rpc| [rpc.scope, rpc.and_scope, rpc.or_scope]);
+        scopes.extend(required.filter(|scope| !["", ANY_SCOPE].contains(scope)).map(str::to_owned));
         scopes.into_iter().collect()
     })
 }
@@ -50,7 +54,7 @@ pub fn of_teams() -> &'static [String] {
     static OF_TEAMS: OnceLock<Vec<String>> = OnceLock::new();
     OF_TEAMS.get_or_init(|| {
         let mut scopes: BTreeSet<String> = all().iter().cloned().collect();
-        let internal = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Mesh);
+        let internal = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Mesh || rpc.internal);
         scopes.extend(internal.filter_map(proto::policy::Rpc::area).map(chassis_rpc::token::internal_scope));
         scopes.into_iter().collect()
     })
@@ -67,7 +71,8 @@ mod tests {
     #[test]
     fn the_scopes_are_those_of_the_contract() {
         assert!(is_known("relations.read") && is_known("webhooks.write"));
-        assert!(!is_known("webhooks.read") && !is_known(ANY) && !is_known("") && !is_known("mesh"));
+        assert!(is_known("settings.write") && is_known("keys.write"));
+        assert!(!is_known("webhooks.all") && !is_known(ANY_SCOPE) && !is_known("") && !is_known("mesh"));
         assert_eq!(
             all().len(),
             LISTED.len(),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chassis_base::Clock;
+use chassis_base::paging::MAX_SIZE;
 use chassis_data::log::{self, snapshot::SharedRecords};
+use chassis_rpc::mesh::MeshLayer;
 use chassis_service::connections::{self, Port};
 use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
@@ -13,17 +15,24 @@ use chassis_work::worker::{Workers, recovery_worker};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
 use proto::accounts::token_service_server::TokenServiceServer;
+use proto::gateway::Limits;
+use proto::gateway::key_service_server::KeyServiceServer;
+use proto::gateway::threshold_service_server::ThresholdServiceServer;
 use tokio::sync::{Semaphore, watch};
 use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
 use crate::credentials::Credentials;
-use crate::http::{App, ByteBudgets, ConcurrencyLimit, Cors, Proxies, Upstreams, router};
+use crate::http::{
+    App, ByteBudgets, ConcurrencyLimit, Cors, MAX_BODY, OwnServices, Proxies, Upstreams, router,
+};
+use crate::keys::rpc::Keys;
 use crate::keys::{Authenticator, TokenCache, worker};
-use crate::limits::Limits;
+use crate::limits;
 use crate::readiness::Readiness;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
+use crate::thresholds::Thresholds;
 
 /// Requests in progress on one HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 256;
@@ -38,11 +47,12 @@ pub fn app(
     let runtime = Runtime::open(settings, clock)?;
     let keys = Authenticator::new(runtime.db.clone(), runtime.tokens.clone());
     tokio::spawn(keys.clone().record_uses_periodically());
-    let limits = Arc::new(Limits::new(settings));
+    let limits = Arc::new(limits::Limits::new(settings));
     tokio::spawn(Arc::clone(&limits).clean_up_periodically());
     let upstreams = Upstreams::new(&runtime.peers);
     let max_in_flight = settings.mesh.max_in_flight;
     Ok(App {
+        own: own_services(settings, &runtime),
         readiness: Readiness::new(runtime.clone()),
         runtime,
         keys,
@@ -59,6 +69,24 @@ pub fn app(
         proxies: Proxies::new(settings),
         stop,
     })
+}
+
+/// The rpcs of the contract that the gateway answers itself.
+fn own_services(settings: &Settings, runtime: &Runtime) -> OwnServices {
+    let mesh = &settings.mesh;
+    let limits = Limits {
+        requests_per_minute: settings.rate_per_minute.into(),
+        burst: settings.rate_burst.into(),
+        body_bytes: i64::try_from(MAX_BODY).unwrap_or(i64::MAX),
+        per_page: MAX_SIZE,
+    };
+    let mut routes = RoutesBuilder::default();
+    routes.add_service(KeyServiceServer::new(Keys { runtime: runtime.clone(), limits }));
+    routes.add_service(ThresholdServiceServer::new(Thresholds { runtime: runtime.clone() }));
+    let (tokens, clock) = (runtime.tokens.clone(), runtime.clock.clone());
+    // Nobody else can call them, so nobody has to present a certificate.
+    let layer = MeshLayer::new(tokens, clock, mesh.deadline(), mesh.max_in_flight, None);
+    OwnServices::new(routes, &layer)
 }
 
 /// What the gateway serves. The descriptor is not kept: requests need only what is read from it here.

@@ -3,7 +3,8 @@
 use proto::api::{PageCut, PageMeta};
 
 const DEFAULT_SIZE: i64 = 25;
-const MAX_SIZE: i64 = 100;
+/// The most entries of a page.
+pub const MAX_SIZE: i64 = 100;
 /// The most bytes of a page's entries as they are stored. As JSON they can be six times as long.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 

@@ -17,6 +17,8 @@ pub(crate) const MAX_FAULTS: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     pub faults: Faults,
+    /// Whether there was a name that the request does not know; the answer may.
+    pub has_unknown: bool,
 }
 
 impl Collector {
@@ -64,6 +66,8 @@ impl<'t> Content<'t> {
                 values[index] = Some(value);
             } else if !shape.wrapper.is_empty() && *key == shape.wrapper {
                 wrapping = Some(value);
+            } else {
+                faults.has_unknown = true;
             }
         }
         let mut from_wrapper = vec![false; shape.fields.len()];
@@ -71,7 +75,9 @@ impl<'t> Content<'t> {
             None | Some(Json::Null) => {}
             Some(Json::Object(entries)) => {
                 for (key, value) in entries {
-                    if let Some(index) = index_of(key).filter(|i| from_wrapper[*i] || values[*i].is_none()) {
+                    let index = index_of(key);
+                    faults.has_unknown |= index.is_none();
+                    if let Some(index) = index.filter(|i| from_wrapper[*i] || values[*i].is_none()) {
                         values[index] = Some(value);
                         from_wrapper[index] = true;
                     }
@@ -140,8 +146,9 @@ impl Encoder<'_> {
     fn inner(&mut self, shape: &Shape, entries: &Entries<'_>, at: &At<'_>, out: &mut Vec<u8>) {
         let mut values = vec![None; shape.fields.len()];
         for (key, value) in entries {
-            if let Some(index) = shape.index_of_name(key) {
-                values[index] = Some(value);
+            match shape.index_of_name(key) {
+                Some(index) => values[index] = Some(value),
+                None => self.faults.has_unknown = true,
             }
         }
         let mut encoder = Encoder { faults: self.faults, update: false };

@@ -69,9 +69,6 @@ fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Op
         (None, _) => return Err("is public but has no route; add option (google.api.http)".to_owned()),
         (Some(rule), Access::Key | Access::Public) => rule,
     };
-    if method.is_client_streaming() {
-        return Err("a public rpc takes no stream; take one message".to_owned());
-    }
     if !matches!(policy.success, 200 | 201 | 204 | 303) {
         return Err("its policy needs `success`: 200, 201, 204 or 303".to_owned());
     }
@@ -83,10 +80,21 @@ fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Op
     if policy.access() == Access::Public {
         refuse_guessable(&policy, &variables)?;
     }
-    let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field, shapes)
+    let (needs_a_field, is_upload) = (policy.needs_a_field, method.is_client_streaming());
+    let request = RequestPlan::of(&method.input(), &variables, &rule.body, needs_a_field, is_upload, shapes)
         .map_err(|refusal| refusal.to_string())?;
+    if request.takes_raw_body() == policy.takes.is_empty() {
+        return Err(
+            "a body that is a text or bytes needs `takes` in its policy, and any other body has none"
+                .to_owned(),
+        );
+    }
     let signature = signature(&policy, &request)?;
     let response = answer(method, &policy, shapes)?;
+    let request = match &response {
+        Answer::Envelope(plan) => request.answered_by(plan),
+        Answer::HttpBody | Answer::Stream => request,
+    };
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
         name: method.full_name().to_owned(),

@@ -17,11 +17,13 @@ mod render;
 mod request;
 mod scalar;
 mod text;
+mod unknown;
 mod wire;
 
 pub use malformed::Malformed;
 pub use plan::Refusal;
 pub use query::{form_as_json, path_segment};
-pub use render::{RenderError, ResponsePlan};
+pub use render::{Form, RenderError, ResponsePlan};
 pub use request::{Bound, Location, RequestPlan};
+pub use unknown::{Handling, Ignored};
 pub use wire::WireError;

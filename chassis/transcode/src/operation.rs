@@ -5,7 +5,7 @@ use http::{HeaderName, Method};
 use prost_reflect::{Kind, MethodDescriptor};
 use proto::api::{Access, MethodPolicy};
 
-use crate::render::ResponsePlan;
+use crate::render::{Form, ResponsePlan};
 use crate::request::RequestPlan;
 
 /// Why the contract cannot be served.
@@ -102,7 +102,7 @@ pub struct Answered {
 impl Answered {
     /// `None` if `data` of the response is not a message.
     pub(crate) fn by(method: &MethodDescriptor) -> Option<Self> {
-        let data = method.output().get_field_by_name("data")?;
+        let data = Form::data(&method.output())?;
         let Kind::Message(message) = data.kind() else { return None };
         let policy = proto::policy::message(&message);
         Some(Self {

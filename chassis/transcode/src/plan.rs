@@ -74,6 +74,8 @@ pub(crate) enum Kind {
     Mask,
     /// A body that is passed on unchanged; always the whole body of a request.
     Signed,
+    /// Only in requests: a text, or a JSON object that becomes its text.
+    Document,
     Message(Arc<Shape>),
 }
 
@@ -127,6 +129,14 @@ impl Shapes {
     }
 }
 
+/// The fields of a message in the order of declaration: the descriptor lists them by number, and the last part of the path is
+/// the order.
+pub(crate) fn declared(message: &MessageDescriptor) -> Vec<FieldDescriptor> {
+    let mut fields: Vec<FieldDescriptor> = message.fields().collect();
+    fields.sort_by_key(|field| field.path().last().copied());
+    fields
+}
+
 impl Shape {
     fn of(message: &MessageDescriptor, direction: Direction, shapes: &mut Shapes) -> Result<Self, Refusal> {
         let full_name = message.full_name();
@@ -136,10 +146,7 @@ impl Shape {
             )));
         }
         shapes.outer.push(full_name.to_owned());
-        // The descriptor lists fields by number; the last part of the path is the order of declaration.
-        let mut declared: Vec<FieldDescriptor> = message.fields().collect();
-        declared.sort_by_key(|field| field.path().last().copied());
-        let fields = declared
+        let fields = declared(message)
             .iter()
             .enumerate()
             .map(|(index, field)| Field::of(field, index, direction, shapes))
@@ -223,7 +230,12 @@ impl Field {
             Kind::Json | Kind::Mask | Kind::Signed => b"{}".to_vec(),
             Kind::Bool => b"false".to_vec(),
             Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 => b"0".to_vec(),
-            Kind::Text | Kind::Percentage | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
+            Kind::Text
+            | Kind::Percentage
+            | Kind::Document
+            | Kind::Bytes
+            | Kind::Enum(_)
+            | Kind::Timestamp => b"\"\"".to_vec(),
             Kind::Message(shape) => shape.empty_json(),
         };
         if policy.left_out && index == 0 {
@@ -263,7 +275,12 @@ impl Kind {
                 Format::Decimal => Self::Decimal,
                 Format::Json => Self::Json,
                 Format::Percentage if direction == Direction::Request => Self::Percentage,
-                Format::Unspecified | Format::Date | Format::DateOrTime | Format::Percentage => Self::Text,
+                Format::Document if direction == Direction::Request => Self::Document,
+                Format::Unspecified
+                | Format::Date
+                | Format::DateOrTime
+                | Format::Percentage
+                | Format::Document => Self::Text,
             },
             _ if format != Format::Unspecified => return Ok(Err("only a string can have a format")),
             ProtoKind::Bool => Self::Bool,
@@ -275,7 +292,8 @@ impl Kind {
                 Ok(names) => Self::Enum(names),
                 Err(why) => return Ok(Err(why)),
             },
-            ProtoKind::Bytes if direction == Direction::Response => Self::Bytes,
+            // In a request they are the body itself, or the content of an upload.
+            ProtoKind::Bytes if direction == Direction::Response || shapes.outer.len() == 1 => Self::Bytes,
             ProtoKind::Message(inner) => match (inner.full_name(), direction) {
                 (TIMESTAMP, _) => Self::Timestamp,
                 (FIELD_MASK, Direction::Request) if !field.is_list() && shapes.outer.len() == 1 => Self::Mask,
@@ -290,7 +308,7 @@ impl Kind {
             ProtoKind::Float | ProtoKind::Double => {
                 return Ok(Err("binary floats lose digits; use a string with FORMAT_DECIMAL"));
             }
-            ProtoKind::Bytes => return Ok(Err("bytes cannot be part of a public request; use a string")),
+            ProtoKind::Bytes => return Ok(Err("bytes cannot be part of a JSON body; use a string")),
             _ => return Ok(Err("use int32, int64, uint32 or uint64")),
         }))
     }

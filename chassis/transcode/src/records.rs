@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::Method;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
+use proto::policy::missing_scope;
 
 use crate::operation::{Error, Operation, Target, variable};
 use crate::render::ResponsePlan;
@@ -46,6 +47,8 @@ pub struct RecordKind {
     pub service: String,
     /// The scope of the operation that reads it.
     pub scope: String,
+    /// A scope that is enough in its place; empty for none.
+    or_scope: String,
     /// The full name of the message that shows it.
     pub message: String,
     plan: Arc<ResponsePlan>,
@@ -54,7 +57,7 @@ pub struct RecordKind {
 impl RecordKind {
     /// Whether a caller with this predicate over scopes may read it.
     pub fn is_readable(&self, has_scope: impl Fn(&str) -> bool) -> bool {
-        self.scope == "any" || has_scope(&self.scope)
+        missing_scope(&self.scope, "", &self.or_scope, has_scope).is_none()
     }
 
     /// How the record becomes JSON.
@@ -107,6 +110,7 @@ fn kind_of(message: &MessageDescriptor, operations: &[Operation]) -> Result<Reco
     Ok(RecordKind {
         service: reader.peer.clone(),
         scope: reader.policy.scope.clone(),
+        or_scope: reader.policy.or_scope.clone(),
         message: message.full_name().to_owned(),
         plan: Arc::new(plan),
     })

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use prost_reflect::MessageDescriptor;
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::json;
 use super::numbers::is_number;
-use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes};
+use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes, declared};
 use super::text::{put_signed, put_string, put_time, put_unsigned};
 use super::wire::{Reader, Value, WireError};
 
@@ -37,6 +37,8 @@ pub enum RenderError {
 pub struct ResponsePlan {
     envelope: Arc<Shape>,
     has_meta: bool,
+    /// Whether `data` is the whole message, because no single field of it is.
+    is_whole: bool,
     /// The field numbers that lead to the id of the record in the response.
     data_id: Option<[u32; 2]>,
     /// The field numbers that lead to its version: `version` of the record or of its `meta`.
@@ -50,20 +52,25 @@ impl ResponsePlan {
         success: u32,
         shapes: &mut Shapes,
     ) -> Result<Self, Refusal> {
-        let envelope = shapes.of(message, Direction::Response)?;
-        let names: Vec<&str> = envelope.fields.iter().map(|field| field.name.as_str()).collect();
-        match (names.as_slice(), success) {
-            ([], 204) | (["data"] | ["data", "meta"], 200 | 201) => {}
+        let mut envelope = shapes.of(message, Direction::Response)?;
+        let form = Form::of(message);
+        match (&form, success) {
+            (Form::Nothing, 204) | (Form::Field { .. } | Form::Whole, 200 | 201) => {}
             (_, 204) => return Err(Refusal("a response without a body (204) has no fields".to_owned())),
             _ => {
                 return Err(Refusal(format!(
-                    "{} must have the field `data` and may have `meta` after it; other fields belong inside `data`, and a response without a body has success 204",
+                    "{} must have the field `data` and may have `meta` after it, or one field, or several that are neither; a response without a body has success 204",
                     message.full_name()
                 )));
             }
         }
-        let has_meta = names.len() == 2;
-        let record = envelope.fields.first().and_then(|data| match &data.kind {
+        let (is_whole, has_meta) = (form == Form::Whole, form == Form::Field { has_meta: true });
+        if let (Form::Field { .. }, Some(shape)) = (&form, Arc::get_mut(&mut envelope))
+            && let Some(data) = shape.fields.first_mut()
+        {
+            data.json_key = b"{\"data\":".to_vec();
+        }
+        let record = envelope.fields.first().filter(|_| !is_whole).and_then(|data| match &data.kind {
             Kind::Message(shape) if !data.repeated => Some((data.number, shape)),
             _ => None,
         });
@@ -72,7 +79,7 @@ impl ResponsePlan {
             Some([data, id.number])
         });
         let data_version = record.and_then(|(data, shape)| Some([vec![data], version(shape)?].concat()));
-        Ok(Self { envelope, has_meta, data_id, data_version })
+        Ok(Self { envelope, has_meta, is_whole, data_id, data_version })
     }
 
     /// For programs: the message itself, without an envelope.
@@ -83,14 +90,22 @@ impl ResponsePlan {
 
     /// For programs: the message in `data`, which it shares with this plan. `None` if there is no message.
     pub(crate) fn of_data(&self) -> Option<Self> {
+        if self.is_whole {
+            return Some(Self::without_envelope(Arc::clone(&self.envelope)));
+        }
         match &self.envelope.fields.first()?.kind {
             Kind::Message(shape) => Some(Self::without_envelope(Arc::clone(shape))),
             _ => None,
         }
     }
 
+    /// What `data` shows of a record.
+    pub(crate) fn shape_of_data(&self) -> Option<Arc<Shape>> {
+        self.of_data().map(|plan| plan.envelope)
+    }
+
     fn without_envelope(shape: Arc<Shape>) -> Self {
-        Self { envelope: shape, has_meta: true, data_id: None, data_version: None }
+        Self { envelope: shape, has_meta: true, is_whole: false, data_id: None, data_version: None }
     }
 
     /// Whether a successful response has a body.
@@ -108,12 +123,17 @@ impl ResponsePlan {
             return Ok(());
         }
         let start = out.len();
+        if self.is_whole {
+            out.extend_from_slice(b"{\"data\":");
+        }
         let mut renderer = Renderer { out, slots: Vec::with_capacity(64), links: Vec::new() };
         let result = renderer.message(&self.envelope, Slot::One(Value::Bytes(wire)));
         if result.is_err() {
             out.truncate(start);
         } else if !self.has_meta {
-            out.pop();
+            if !self.is_whole {
+                out.pop();
+            }
             out.extend_from_slice(b",\"meta\":{}}");
         }
         result
@@ -134,6 +154,40 @@ impl ResponsePlan {
     pub fn data_version(&self, wire: &[u8]) -> Option<i64> {
         let Value::Varint(version) = last_at(wire, self.data_version.as_ref()?)? else { return None };
         Some(version.cast_signed())
+    }
+}
+
+/// The form of a response message: what of it is `data`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// It has no fields, and the response no body.
+    Nothing,
+    /// Its first field, which is called `data` or is the only one.
+    Field { has_meta: bool },
+    /// All of its fields.
+    Whole,
+    /// None that an envelope could have.
+    Unclear,
+}
+
+impl Form {
+    pub fn of(message: &MessageDescriptor) -> Self {
+        let names: Vec<String> = declared(message).iter().map(|field| field.name().to_owned()).collect();
+        let is_reserved = |name: &String| name == "data" || name == "meta";
+        match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            [] => Self::Nothing,
+            ["data", "meta"] => Self::Field { has_meta: true },
+            [one] if *one != "meta" => Self::Field { has_meta: false },
+            _ if names.iter().any(is_reserved) => Self::Unclear,
+            _ => Self::Whole,
+        }
+    }
+
+    /// The field of the message that is `data`.
+    pub fn data(message: &MessageDescriptor) -> Option<FieldDescriptor> {
+        matches!(Self::of(message), Self::Field { .. })
+            .then(|| declared(message).into_iter().next())
+            .flatten()
     }
 }
 

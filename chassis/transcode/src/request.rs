@@ -12,7 +12,9 @@ use super::json::{self, Failure, Json};
 use super::malformed::Malformed;
 use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes};
 use super::query;
+use super::render::ResponsePlan;
 use super::scalar::{Scalar, put_list};
+use super::unknown::{self, Handling, Ignored, Known, Unknown};
 use super::wire::{put_bytes, put_nested};
 
 /// The deepest nesting of arrays and objects in a body.
@@ -29,6 +31,8 @@ pub struct RequestPlan {
     /// For [`of_message`](Self::of_message): the index of the field whose message the mask refers to.
     masked: Option<usize>,
     needs_a_field: bool,
+    /// What the answer shows of a record, which may be sent back.
+    shown: Option<Arc<Shape>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ enum Source {
     Query,
     Body,
     Mask,
+    /// The content of an upload, which follows the message.
+    Stream,
 }
 
 /// The part of the request message that the body maps to.
@@ -49,6 +55,8 @@ enum Target {
     Field(usize),
     /// One field, by its index, which gets the unchanged body instead of JSON.
     Signed(usize),
+    /// One text or bytes field, by its index, which gets the unchanged body.
+    Raw(usize),
 }
 
 /// A request message, and the faults of the request that it was made from.
@@ -59,6 +67,8 @@ pub struct Bound {
     pub message: Vec<u8>,
     /// Values that could not be parsed and are not in `message`. Pointers are relative to the request message.
     pub faults: Faults,
+    /// Names that nobody knows.
+    pub ignored: Ignored,
     /// Which fields of the body's message came from its wrapper object, by index.
     wrapped: Vec<bool>,
 }
@@ -73,22 +83,24 @@ pub enum Location {
 }
 
 impl RequestPlan {
-    /// `variables` are those of the path. `body` is the value in the HTTP rule: a name, `*`, or empty for no body.
+    /// `variables` are those of the path. `body` is the value in the HTTP rule: a name, `*`, or empty for no body. The content of
+    /// an upload is a stream of messages, of which this is the first.
     pub(crate) fn of(
         message: &MessageDescriptor,
         variables: &[&str],
         body: &str,
         needs_a_field: bool,
+        is_upload: bool,
         shapes: &mut Shapes,
     ) -> Result<Self, Refusal> {
         let shape = shapes.of(message, Direction::Request)?;
         let name = message.full_name();
         for variable in variables {
             match shape.find(variable) {
-                Some(Field { kind: Kind::Text, repeated: false, .. }) => {}
+                Some(Field { kind: Kind::Text | Kind::Enum(_), repeated: false, .. }) => {}
                 _ => {
                     return Err(Refusal(format!(
-                        "the path has `{{{variable}}}`, but {name} has no string field of that name; add it"
+                        "the path has `{{{variable}}}`, but {name} has no string or enum field of that name; add it"
                     )));
                 }
             }
@@ -101,21 +113,33 @@ impl RequestPlan {
                     Target::Field(index)
                 }
                 Some(index) if matches!(shape.fields[index].kind, Kind::Signed) => Target::Signed(index),
+                Some(index) if is_raw(&shape.fields[index]) && !variables.contains(&field) => {
+                    Target::Raw(index)
+                }
                 _ => {
                     return Err(Refusal(format!(
-                        "the body maps to `{field}`, but {name} has no single message field of that name; add it"
+                        "the body maps to `{field}`, but {name} has no single message, text or bytes field of that name; add it"
                     )));
                 }
             },
         };
         let source = |(index, field): (usize, &Field)| match target {
             _ if variables.contains(&field.name.as_str()) => Ok(Source::Path),
-            Target::None | Target::Signed(_) if matches!(field.kind, Kind::Mask) => Err(Refusal(format!(
-                "{name}.{} lists the fields of a body, but the rule has no body with fields; add `body`",
+            Target::None | Target::Signed(_) | Target::Raw(_) if matches!(field.kind, Kind::Mask) => {
+                Err(Refusal(format!(
+                    "{name}.{} lists the fields of a body, but the rule has no body with fields; add `body`",
+                    field.name
+                )))
+            }
+            _ if matches!(field.kind, Kind::Mask) => Ok(Source::Mask),
+            Target::Field(body) | Target::Signed(body) | Target::Raw(body) if body == index => {
+                Ok(Source::Body)
+            }
+            Target::Field(_) if is_upload && matches!(field.kind, Kind::Bytes) => Ok(Source::Stream),
+            _ if matches!(field.kind, Kind::Bytes) => Err(Refusal(format!(
+                "{name}.{} has bytes, which are the whole body of a request or nothing; map the body to it, or use a string",
                 field.name
             ))),
-            _ if matches!(field.kind, Kind::Mask) => Ok(Source::Mask),
-            Target::Field(body) | Target::Signed(body) if body == index => Ok(Source::Body),
             _ if matches!(field.kind, Kind::Signed) => Err(Refusal(format!(
                 "{name}.{} is the whole body of a request or nothing; map the body to it",
                 field.name
@@ -129,20 +153,30 @@ impl RequestPlan {
         };
         let sources = shape.fields.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
         let has_mask = sources.contains(&Source::Mask);
-        if needs_a_field && matches!(target, Target::None | Target::Signed(_)) {
+        if is_upload && sources.iter().filter(|source| **source == Source::Stream).count() != 1 {
+            return Err(Refusal(format!(
+                "{name} is uploaded in parts; map the body to the field that describes the upload, and add one bytes field"
+            )));
+        }
+        if needs_a_field && matches!(target, Target::None | Target::Signed(_) | Target::Raw(_)) {
             let refusal = "needs_a_field is set, but the rule has no body with fields; add `body`";
             return Err(Refusal(refusal.to_owned()));
         }
-        Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field })
+        Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field, shown: None })
     }
 
     /// For programs: the JSON is the whole request message, whether or not the rpc has a route. A mask lists the fields
     /// that are set in the only message field, just as the mask of a PATCH lists those of the body.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
-        let mut plan = Self::of(message, &[], "*", false, &mut Shapes::default())?;
+        let mut plan = Self::of(message, &[], "*", false, false, &mut Shapes::default())?;
         let mut bodies = (0..plan.shape.fields.len()).filter(|index| is_body(&plan.shape.fields[*index]));
         plan.masked = bodies.next().filter(|_| plan.has_mask && bodies.next().is_none());
         Ok(plan)
+    }
+
+    /// The same for an operation with this answer.
+    pub(crate) fn answered_by(self, answer: &ResponsePlan) -> Self {
+        Self { shown: answer.shape_of_data(), ..self }
     }
 
     /// Whether the operation reads a body.
@@ -155,27 +189,58 @@ impl RequestPlan {
         matches!(self.body, Target::Signed(_))
     }
 
+    /// The field of the message that the content of an upload fills, by its number.
+    pub fn upload(&self) -> Option<u32> {
+        let index = self.sources.iter().position(|source| *source == Source::Stream)?;
+        Some(self.shape.fields[index].number)
+    }
+
+    /// Whether the body is a text or bytes, which are passed on unchanged.
+    pub fn takes_raw_body(&self) -> bool {
+        matches!(self.body, Target::Raw(_))
+    }
+
     /// Builds the request message. Path values and query are raw, with their percent escapes; `None` means no body.
-    /// The body is JSON, or the wire bytes of `SignedBody` for an operation with a signed body.
+    /// The body is JSON, or the wire bytes of `SignedBody` for an operation with a signed body, or what a text or bytes field
+    /// gets.
     pub fn bind(
         &self,
         path: &[(&str, &str)],
         query: Option<&str>,
         body: Option<&[u8]>,
     ) -> Result<Bound, Malformed> {
+        self.bind_with(path, query, body, Handling::Unchecked)
+    }
+
+    /// The same, with a look at the names that nobody knows. `body` may be there for an operation without one: it has no
+    /// effect, and all its names are unknown.
+    pub fn bind_with(
+        &self,
+        path: &[(&str, &str)],
+        query: Option<&str>,
+        body: Option<&[u8]>,
+        handling: Handling,
+    ) -> Result<Bound, Malformed> {
         let mut faults = Collector::default();
         let segments = path
             .iter()
             .map(|(name, raw)| Ok((*name, query::path_segment(raw)?)))
             .collect::<Result<Vec<_>, Malformed>>()?;
-        let parameters = self.parameters(query.unwrap_or_default())?;
+        let parameters = self.parameters(query.unwrap_or_default(), &mut faults)?;
         let root = At::ROOT;
         let at = match self.body {
             Target::Field(index) => root.name(&self.shape.fields[index].name),
-            Target::None | Target::Whole | Target::Signed(_) => root,
+            Target::None | Target::Whole | Target::Signed(_) | Target::Raw(_) => root,
         };
-        let signed = body.filter(|_| self.takes_signed_body());
-        let read = body.filter(|_| self.takes_body() && !self.takes_signed_body());
+        let is_unchanged = self.takes_signed_body() || self.takes_raw_body();
+        let unchanged = body.filter(|_| is_unchanged);
+        if let Target::Raw(index) = self.body
+            && matches!(self.shape.fields[index].kind, Kind::Text)
+            && unchanged.is_some_and(|body| std::str::from_utf8(body).is_err())
+        {
+            return Err(Malformed::new("The body must be UTF-8."));
+        }
+        let read = body.filter(|_| self.takes_body() && !is_unchanged);
         let tree = match read.map(|body| json::parse(body, MAX_DEPTH)) {
             None => None,
             Some(Ok(tree)) => Some(tree),
@@ -203,13 +268,57 @@ impl RequestPlan {
         if self.needs_a_field && empty && faults.faults.is_empty() {
             faults.add_root(&at, Fault::NoField, "Send at least one of the fields that can be changed.");
         }
-        let message = self.encode(&segments, &parameters, content.as_ref(), signed, &at, &mut faults);
+        let message = self.encode(&segments, &parameters, content.as_ref(), unchanged, &at, &mut faults);
         let wrapped = content.map(|content| content.wrapped).unwrap_or_default();
-        Ok(Bound { message, faults: faults.faults, wrapped })
+        let mut bound = Bound { message, faults: faults.faults, ignored: Ignored::default(), wrapped };
+        let unexpected = body.filter(|_| self.body == Target::None);
+        if handling != Handling::Unchecked && (faults.has_unknown || unexpected.is_some()) {
+            let tree = tree.or_else(|| json::parse(unexpected?, MAX_DEPTH).ok());
+            bound.ignored =
+                self.unknown(query.unwrap_or_default(), tree.as_ref(), handling, &mut bound.faults);
+        }
+        Ok(bound)
+    }
+
+    /// The names that neither the request nor its answer knows. If those are faults, they are added.
+    fn unknown(
+        &self,
+        query: &str,
+        body: Option<&Json<'_>>,
+        handling: Handling,
+        faults: &mut Faults,
+    ) -> Ignored {
+        let mut unknown = Unknown { handling, ignored: Ignored::default(), faults };
+        if let Some(Json::Object(entries)) = body {
+            let taken = Some(self.body_shape()).filter(|_| self.takes_body());
+            // What the path says may be said again.
+            let is_taken = |name: &str| {
+                let index = self.body_shape().index_of_name(name);
+                index.is_some_and(|index| {
+                    self.in_body(index) || self.sources.get(index) == Some(&Source::Path)
+                })
+            };
+            unknown.body(entries, Known { taken, shown: self.shown.as_deref() }, is_taken);
+        }
+        let is_parameter = |index: &usize| self.sources[*index] == Source::Query;
+        // Those that cannot be read were malformed before. Those of an upload are part of its description, the body.
+        let parameters = Some(query).filter(|_| self.upload().is_none()).unwrap_or_default();
+        for (name, _) in query::pairs(parameters).flatten() {
+            let is_known = self.shape.index_of_name(&name).as_ref().is_some_and(is_parameter);
+            if !is_known && !name.is_empty() {
+                let names = (0..self.sources.len()).filter(is_parameter);
+                unknown.parameter(&name, names.map(|index| self.shape.fields[index].name.as_str()));
+            }
+        }
+        unknown.ignored
     }
 
     /// The values of each query field, by its index.
-    fn parameters<'q>(&self, query: &'q str) -> Result<Vec<Vec<Cow<'q, str>>>, Malformed> {
+    fn parameters<'q>(
+        &self,
+        query: &'q str,
+        faults: &mut Collector,
+    ) -> Result<Vec<Vec<Cow<'q, str>>>, Malformed> {
         let mut values = vec![Vec::new(); self.shape.fields.len()];
         for pair in query::pairs(query) {
             let (name, value) = pair?;
@@ -217,6 +326,8 @@ impl RequestPlan {
                 && self.sources[index] == Source::Query
             {
                 values[index].push(value);
+            } else {
+                faults.has_unknown = true;
             }
         }
         Ok(values)
@@ -228,7 +339,7 @@ impl RequestPlan {
                 Kind::Message(shape) => shape,
                 _ => &self.shape,
             },
-            Target::None | Target::Whole | Target::Signed(_) => &self.shape,
+            Target::None | Target::Whole | Target::Signed(_) | Target::Raw(_) => &self.shape,
         }
     }
 
@@ -242,7 +353,7 @@ impl RequestPlan {
         segments: &[(&str, Cow<'_, str>)],
         parameters: &[Vec<Cow<'_, str>>],
         content: Option<&Content<'_>>,
-        signed: Option<&[u8]>,
+        unchanged: Option<&[u8]>,
         at: &At<'_>,
         faults: &mut Collector,
     ) -> Vec<u8> {
@@ -254,7 +365,7 @@ impl RequestPlan {
                 (Source::Path, _) => {
                     let value = segments.iter().find(|(name, _)| *name == field.name);
                     if let Some((_, text)) = value.filter(|(_, text)| !text.is_empty()) {
-                        put_bytes(field.number, text.as_bytes(), &mut out);
+                        put_parameter(field, std::slice::from_ref(text), encoder.faults, &mut out);
                     }
                 }
                 (Source::Query, _) => put_parameter(field, &parameters[index], encoder.faults, &mut out),
@@ -264,9 +375,10 @@ impl RequestPlan {
                         put_bytes(1, name.as_bytes(), out);
                     }
                 }),
-                (Source::Body, _) if self.takes_signed_body() => {
-                    if let Some(signed) = signed {
-                        put_bytes(field.number, signed, &mut out);
+                (Source::Body, _) if self.takes_signed_body() || self.takes_raw_body() => {
+                    if let Some(body) = unchanged.filter(|body| self.takes_signed_body() || !body.is_empty())
+                    {
+                        put_bytes(field.number, body, &mut out);
                     }
                 }
                 (Source::Body, Some(content)) if self.body == Target::Whole => {
@@ -279,7 +391,7 @@ impl RequestPlan {
                         encoder.content(self.body_shape(), content, at, out);
                     });
                 }
-                (Source::Body, None) => {}
+                (Source::Body, None) | (Source::Stream, _) => {}
             }
         }
         out
@@ -299,12 +411,18 @@ impl RequestPlan {
 
     /// Translates a pointer into the request message, from `bind` or from a service, to its location in the request.
     pub fn locate(&self, bound: &Bound, pointer: &str) -> Location {
+        if let Some(pointer) = pointer.strip_prefix(unknown::BODY) {
+            return Location::Pointer(pointer.to_owned());
+        }
+        if let Some(name) = pointer.strip_prefix(unknown::PARAMETER) {
+            return Location::Parameter(name.to_owned());
+        }
         let (first, rest) = split(pointer);
         let source = self.shape.index_of_name(first).map(|index| self.sources[index]);
         match (source, self.body) {
             (Some(Source::Path | Source::Query), _) => Location::Parameter(first.to_owned()),
             (Some(Source::Mask), _) => Location::Pointer(String::new()),
-            (Some(Source::Body), Target::Field(_) | Target::Signed(_)) => {
+            (Some(Source::Body), Target::Field(_) | Target::Signed(_) | Target::Raw(_)) => {
                 Location::Pointer(self.with_wrapper(bound, rest))
             }
             _ => Location::Pointer(self.with_wrapper(bound, pointer)),
@@ -322,6 +440,10 @@ impl RequestPlan {
 
 fn is_body(field: &Field) -> bool {
     matches!(field.kind, Kind::Message(_)) && !field.repeated
+}
+
+fn is_raw(field: &Field) -> bool {
+    matches!(field.kind, Kind::Text | Kind::Bytes) && !field.repeated
 }
 
 /// The first name of a pointer, and the rest of the pointer. Names of fields need no unescaping.

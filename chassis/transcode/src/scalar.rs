@@ -45,10 +45,13 @@ impl<'a> Scalar<'a> {
             (Kind::Percentage, json) if !matches!(json, Json::String(_)) => {
                 wrong(Fault::NotANumber, proto::percentage::Error::NotANumber.to_string())
             }
-            (Kind::Json, Json::Object(_)) => Self::from_free_json(json),
+            (Kind::Json | Kind::Document, Json::Object(_)) => Self::from_free_json(json),
             (Kind::Json, _) => wrong(Fault::NotAnObject, "must be an object"),
             (Kind::Timestamp, Json::String(text)) => Self::from_time(text),
             (Kind::Timestamp, _) => not_a_time(),
+            (Kind::Document, json) if !matches!(json, Json::String(_)) => {
+                wrong(Fault::NotAString, "must be a text or an object")
+            }
             (_, Json::String(text)) => Ok(Self::Text(Cow::Borrowed(text))),
             _ => wrong(Fault::NotAString, "must be a text"),
         }

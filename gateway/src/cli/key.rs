@@ -1,13 +1,14 @@
 //! `gateway key …`
 
 use chassis_base::Timezone;
+use chassis_service::table;
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone, Utc};
 use clap::{ArgGroup, Subcommand};
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, NarrowKeyRequest, RevokeKeyRequest};
 use tonic::Status;
 
-use super::output::{print, print_columns, reason, time};
+use super::output::{print, reason, time};
 use super::services::Services;
 
 #[derive(Subcommand)]
@@ -30,8 +31,11 @@ pub(super) enum Command {
         /// Last day on which it works, in the account's time zone; or the moment it ends, as 2027-01-31T12:00:00Z
         #[arg(long)]
         expires: Option<String>,
+        /// Refuse its requests when they have a field or parameter that the operation does not know
+        #[arg(long)]
+        strict: bool,
     },
-    /// Print the keys of an account, without secrets: public id, name, scopes, created, expires, last used, revoked
+    /// Print the keys of an account, without secrets: public id, name, scopes, created, expires, last used, revoked, strict
     List {
         /// Id or name of the account
         #[arg(long)]
@@ -62,13 +66,14 @@ pub(super) enum Command {
 
 pub(super) async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
-        Command::Create { account, name, scopes, all_scopes, expires } => {
+        Command::Create { account, name, scopes, all_scopes, expires, strict } => {
             let expires_at = match expires {
                 Some(text) => Some(chassis_base::time::timestamp(expiry(services, &account, &text).await?)),
                 None => None,
             };
             let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
-            create(services, CreateKeyRequest { account, name, scopes, all_scopes, expires_at }).await
+            let request = CreateKeyRequest { account, name, scopes, all_scopes, expires_at, strict };
+            create(services, request).await
         }
         Command::List { account } => list(services, account).await,
         Command::Narrow { key, scopes } => narrow(services, key, scopes).await,
@@ -89,13 +94,15 @@ async fn create(services: &Services, message: CreateKeyRequest) -> Result<(), St
 async fn list(services: &Services, account: String) -> Result<(), String> {
     let request = services.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account });
     let response = services.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
-    response.into_inner().keys.into_iter().try_for_each(|key| print_columns(&columns(key)))
+    let headers = ["public id", "name", "scopes", "created", "expires", "last used", "revoked", "strict"];
+    table::print(headers, response.into_inner().keys.into_iter().map(columns))
 }
 
-fn columns(key: Key) -> [String; 7] {
+fn columns(key: Key) -> [String; 8] {
     let times = [key.created_at, key.expires_at, key.last_used_at, key.revoked_at].map(time);
     let [created, expires, last_used, revoked] = times;
-    [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked]
+    let strict = if key.strict { "strict" } else { "-" }.to_owned();
+    [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked, strict]
 }
 
 async fn narrow(services: &Services, key: String, scopes: Vec<String>) -> Result<(), String> {

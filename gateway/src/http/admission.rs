@@ -8,6 +8,7 @@ use chassis_transcode::contract::Operation;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use proto::api::{Problem, RateClass};
+use proto::policy::missing_scope;
 
 use super::app::App;
 use super::concurrency_limit::Requester;
@@ -79,8 +80,9 @@ pub(super) async fn admit(
         RateClass::Unspecified => app.limits.key.check(&caller),
     };
     within(decision, limit_headers)?;
-    let scope = &operation.policy.scope;
-    if scope != "any" && !caller.has_scope(scope) {
+    let policy = &operation.policy;
+    let has = |scope: &str| caller.has_scope(scope);
+    if let Some(scope) = missing_scope(&policy.scope, &policy.and_scope, &policy.or_scope, has) {
         let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
         let refusal = Refusal::new(
             Problem::InsufficientScope,

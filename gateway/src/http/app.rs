@@ -12,6 +12,7 @@ use super::byte_budget::ByteBudget;
 use super::client_address::Proxies;
 use super::concurrency_limit::ConcurrencyLimit;
 use super::cors::Cors;
+use super::own::OwnServices;
 use super::upstream::Upstreams;
 use crate::keys::{Authenticator, TokenCache};
 use crate::limits::Limits;
@@ -24,6 +25,8 @@ pub struct App {
     pub keys: Authenticator,
     pub limits: Arc<Limits>,
     pub upstreams: Upstreams,
+    /// What the gateway answers itself.
+    pub own: OwnServices,
     /// The kinds of records that the change feed shows.
     pub records: RecordKinds,
     /// The time limit of a request.

@@ -1,6 +1,6 @@
-//! The body of a request: its size, its type, and its bytes, as JSON or unchanged with their signature.
+//! The body of a request: its size, its type, and its bytes, as JSON, or unchanged, with their signature if they have one.
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use chassis_transcode::contract::Operation;
 use chassis_transcode::form_as_json;
@@ -13,7 +13,7 @@ use super::byte_budget::{MIN_COUNTED, Reservation};
 use super::problem::Refusal;
 
 /// Largest body of a request.
-const MAX_BODY: usize = 1 << 20;
+pub const MAX_BODY: usize = 1 << 20;
 /// Longest signature. A longer one counts as missing.
 const MAX_SIGNATURE: usize = 1024;
 
@@ -26,11 +26,14 @@ pub(super) async fn read(
     reserved: &mut Reservation,
 ) -> Result<Option<Bytes>, Refusal> {
     if !operation.request.takes_body() {
-        return Ok(None);
+        return Ok(unexpected(operation, headers, body, reserved).await);
     }
     let body = bounded(headers, body, reserved).await?;
     if let Some(name) = &operation.signature {
         return Ok(Some(signed(headers, name, body)));
+    }
+    if operation.request.takes_raw_body() {
+        return taken(&operation.policy.takes, headers, body).map(Some);
     }
     if body.is_empty() {
         return Ok(Some(Bytes::from_static(b"{}")));
@@ -54,6 +57,16 @@ pub(super) async fn read(
     Err(Refusal::new(Problem::UnsupportedMediaType, detail))
 }
 
+/// A body that is passed on unchanged, if it is of one of these types.
+fn taken(types: &[String], headers: &HeaderMap, body: Bytes) -> Result<Bytes, Refusal> {
+    let kind = media_type(headers);
+    if body.is_empty() || types.iter().any(|one| kind.eq_ignore_ascii_case(one)) {
+        return Ok(body);
+    }
+    let detail = format!("Send the body with one of these in `Content-Type`: {}.", types.join(", "));
+    Err(Refusal::new(Problem::UnsupportedMediaType, detail))
+}
+
 /// A body of any content type: the service interprets it, once it has checked the signature. A header that comes several
 /// times, as while secrets are rotated, is joined with commas (RFC 9110, 5.3).
 fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
@@ -63,6 +76,21 @@ fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
         signature.clear();
     }
     SignedBody { signature, data }.encode_to_vec().into()
+}
+
+/// A body that the operation does not take. It has no effect, and is read only because the answer tells that; what cannot be told is
+/// not read.
+async fn unexpected(
+    operation: &Operation,
+    headers: &HeaderMap,
+    body: Body,
+    reserved: &mut Reservation,
+) -> Option<Bytes> {
+    let is_told = !operation.is_public() && operation.method != Method::GET && is_json(media_type(headers));
+    if !is_told || body.is_end_stream() {
+        return None;
+    }
+    bounded(headers, body, reserved).await.ok().filter(|body| !body.is_empty())
 }
 
 async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reservation) -> Result<Bytes, Refusal> {
@@ -91,7 +119,7 @@ async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reservation) ->
 }
 
 /// The media type without its parameters.
-fn media_type(headers: &HeaderMap) -> &str {
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
 }

@@ -47,10 +47,11 @@ pub(super) fn precondition(
         return Err(Refusal::bad_header("If-Match", detail));
     };
     let raw = path.iter().find(|(name, _)| *name == target.variable).map_or("", |(_, value)| value);
-    let id = path_segment(raw).ok().and_then(|id| chassis_base::id::parse(&id));
+    let named = path_segment(raw).unwrap_or_default();
+    let id = chassis_base::id::parse(&named).map(|id| id.to_string());
     Ok(Some(Precondition {
-        // What is not an id is not found, whatever its version.
-        record_id: id.map(|id| id.to_string()).unwrap_or_default(),
+        // Some records have a code or a name for an id.
+        record_id: id.unwrap_or_else(|| named.into_owned()),
         kinds: target.kinds.clone(),
         // What is not a tag of ours matches no version.
         versions: tags.into_iter().filter_map(number).collect(),

@@ -5,11 +5,10 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 
 /// Headers that a page may read from an answer.
-const EXPOSED: &str =
-    "Dry-Run, ETag, Location, RateLimit, RateLimit-Policy, Retry-After, X-Idempotent-Replay, X-Request-Id";
+const EXPOSED: &str = "Dry-Run, ETag, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Idempotent-Replay, X-Request-Id";
 /// Headers that a page may send.
 const ALLOWED: &str =
-    "Authorization, Content-Type, Dry-Run, Idempotency-Key, If-Match, If-None-Match, X-Request-Id";
+    "Authorization, Content-Type, Dry-Run, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id";
 /// How long a browser may cache the answer to a preflight, in seconds.
 const MAX_AGE: &str = "600";
 

@@ -13,11 +13,13 @@ mod cors;
 mod download;
 mod operation;
 mod own;
+mod preference;
 pub mod problem;
 mod public;
 mod rehearsal;
 mod request_id;
 mod response;
+mod upload;
 mod upstream;
 
 use std::collections::BTreeMap;
@@ -39,12 +41,15 @@ use tracing::Instrument;
 use self::client_address::ClientAddress;
 use self::problem::Refusal;
 use self::request_id::RequestId;
+use crate::pages::{Language, error_page_in};
 
 pub use app::{App, ByteBudgets};
+pub use body::MAX_BODY;
 pub use byte_budget::ByteBudget;
 pub use client_address::Proxies;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use cors::Cors;
+pub use own::OwnServices;
 pub use upstream::Upstreams;
 
 type Shared = State<Arc<App>>;
@@ -150,9 +155,16 @@ async fn every_request(State(app): Shared, mut request: Request<Body>, next: Nex
     response
 }
 
-async fn not_found(RequestId(id): RequestId) -> Response {
-    Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.")
-        .into_response(&id)
+/// A page in the browser's language for people, and the error of the API for programs.
+async fn not_found(RequestId(id): RequestId, headers: HeaderMap) -> Response {
+    let detail = "There is nothing at this path. See /docs for the reference.";
+    let mut response = Refusal::new(Problem::NotFound, detail).into_response(&id);
+    if public::prefers_page(&headers) {
+        let page = error_page_in(Language::accepted(&headers), Problem::NotFound, "", &[], &id);
+        response = public::shown_as(response, page);
+    }
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept, Accept-Language"));
+    response
 }
 
 /// For the pages beside the API, which are only read.

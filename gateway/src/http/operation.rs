@@ -10,13 +10,14 @@ use axum::extract::ConnectInfo;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use chassis_base::Error;
 use chassis_rpc::call::{
     BODY_STREAM, CARRIED_FAULTS, CONDITIONAL, DRY_RUN, HEAD_ONLY, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID,
 };
 use chassis_rpc::mesh::is_idempotency_key;
 use chassis_rpc::{token, trace};
 use chassis_transcode::contract::{Answer, Operation, variable};
-use chassis_transcode::{Bound, ResponsePlan};
+use chassis_transcode::{Bound, Handling, ResponsePlan};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request};
@@ -31,8 +32,9 @@ use super::byte_budget::Owner;
 use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
 use super::response::{self, Counted};
+use super::upload::{self, Upload};
 use super::upstream::{Upstream, UpstreamCall};
-use super::{body, conditional, download, own, rehearsal};
+use super::{body, conditional, download, own, preference, rehearsal};
 use crate::runtime::NAME;
 
 /// A service gives up this much earlier than the gateway, so that its own answer still arrives.
@@ -48,8 +50,10 @@ pub(super) async fn handle(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let mut limit_headers = HeaderMap::new();
+    let mut applied = None;
     let answer = match enter(app, operation, &parts, from, &mut limit_headers).await {
         Ok((admitted, _permit)) => {
+            applied = preference::applied(&admitted, &parts.headers);
             let owner = Owner::new(from, connection(app, &parts));
             let wait = Duration::from_secs(operation.policy.max_wait.into());
             let (deadline, sent) = (Instant::now() + app.deadline + wait, AtomicBool::new(false));
@@ -63,6 +67,7 @@ pub(super) async fn handle(
     };
     let mut response = answer.unwrap_or_else(|refusal| refusal.into_response(id));
     response.headers_mut().extend(limit_headers);
+    response.headers_mut().extend(applied);
     response
 }
 
@@ -127,13 +132,21 @@ impl Incoming<'_> {
         let (budgets, owner) = (&self.app.budgets, self.owner);
         // Held until the answer is complete: until then the request is in memory in one form or another.
         let mut reserved = budgets.requests.empty(owner);
-        let body = body::read(self.operation, &self.parts.headers, body, &mut reserved).await?;
+        let field = self.operation.request.upload();
+        let (upload, body) = if field.is_some() {
+            reserved.grow(upload::COST)?;
+            let upload = Upload::open(&self.parts, body).await?;
+            let description = upload.description.clone();
+            (Some(upload), Some(description))
+        } else {
+            (None, body::read(self.operation, &self.parts.headers, body, &mut reserved).await?)
+        };
         let key = self.idempotency_key()?;
         let path = self.path_values();
         let mut bound = self
             .operation
             .request
-            .bind(&path, self.parts.uri.query(), body.as_deref())
+            .bind_with(&path, self.parts.uri.query(), body.as_deref(), self.handling())
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
         let message = std::mem::take(&mut bound.message);
@@ -151,36 +164,61 @@ impl Incoming<'_> {
         let refused = |status: tonic::Status| {
             Refusal::from_status(&status, |pointer| self.operation.request.locate(&bound, pointer))
         };
+        // A service that reads a record by its id may not look at faults that were found before.
+        let overlooked = || {
+            let found = &bound.faults;
+            if found.is_empty() { Ok(()) } else { Err(refused(Error::from(found.clone()).into())) }
+        };
         let counted = Counted { budget: &budgets.answers, owner };
         match &self.operation.response {
             Answer::Envelope(plan) => {
-                let answer = if self.operation.peer == NAME {
+                let answer = if let (Some(upload), Some(field)) = (upload, field) {
+                    upload.send(self.upstream()?, &outgoing, field).await?
+                } else if self.operation.peer == NAME {
                     own::answer(self.app, &self.admitted, &outgoing, &bound.faults).await
                 } else {
                     self.upstream()?.call(&outgoing).await
                 };
                 let answer = answer.map_err(refused)?;
+                overlooked()?;
                 if dry_run {
                     let Admitted::Key(caller) = &self.admitted else { return Err(rehearsal::unsupported()) };
-                    return rehearsal::answer(self.app, self.operation, plan, &answer, caller, counted).await;
+                    return rehearsal::answer(
+                        self.app,
+                        self.operation,
+                        plan,
+                        &answer,
+                        &bound.ignored,
+                        caller,
+                        counted,
+                    )
+                    .await;
                 }
                 if !self.changes() && self.is_known(plan, answer.get_ref()) {
                     return Ok(response::not_modified(plan, answer.get_ref()));
                 }
-                let answer = response::envelope(self.operation, plan, &answer, &path, counted).await;
+                let answer =
+                    response::envelope(self.operation, plan, &answer, &bound.ignored, &path, counted).await;
                 answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::HttpBody => {
                 let answer = self.upstream()?.call(&outgoing).await.map_err(refused)?;
+                overlooked()?;
                 let answer = response::http_body(self.operation, answer, counted).await;
                 answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::Stream => {
                 let reserved = budgets.downloads.reserve_or_wait(owner, download::COST).await?;
                 let answer = self.upstream()?.begin(&outgoing).await.map_err(refused)?;
+                overlooked()?;
                 response::download(self.operation, answer, reserved)
             }
         }
+    }
+
+    /// What becomes of names that nobody knows.
+    fn handling(&self) -> Handling {
+        preference::handling(&self.admitted, &self.parts.headers)
     }
 
     /// Whether the caller has the record as it is now.

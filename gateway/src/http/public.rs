@@ -12,7 +12,7 @@ use proto::api::Problem;
 
 use super::problem::{ProblemSummary, Refusal};
 use super::request_id::RequestId;
-use crate::pages::error_page;
+use crate::pages::{ErrorPage, error_page};
 
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -46,8 +46,13 @@ pub(super) async fn finish(RequestId(id): RequestId, request: Request, next: Nex
 
 /// The same refusal as a page. Its status and its other headers stay.
 fn as_page(response: Response, summary: &ProblemSummary, request_id: &str) -> Response {
-    let (mut parts, _) = response.into_parts();
     let page = error_page(summary.problem, &summary.detail, &summary.faults, request_id);
+    shown_as(response, page)
+}
+
+/// The same response with a page in place of its body.
+pub(super) fn shown_as(response: Response, page: ErrorPage) -> Response {
+    let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     parts.headers.insert(header::CONTENT_SECURITY_POLICY, page.policy);
@@ -66,7 +71,7 @@ pub(super) fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<
 }
 
 /// Whether `Accept` puts a page above JSON. Programs that accept anything get JSON.
-fn prefers_page(headers: &HeaderMap) -> bool {
+pub(super) fn prefers_page(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let accept = lines.collect::<Vec<_>>().join(",");
     let json = weight(&accept, "application", "problem+json").max(weight(&accept, "application", "json"));

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chassis_rpc::call::REHEARSAL;
-use chassis_transcode::ResponsePlan;
 use chassis_transcode::contract::Operation;
+use chassis_transcode::{Ignored, ResponsePlan};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use prost::Message;
 use proto::api::{Problem, Rehearsal};
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::app::App;
 use super::problem::Refusal;
-use super::response::{Counted, held, is_replay, mark_replay, success, unusable};
+use super::response::{Counted, add_to_meta, held, is_replay, mark_replay, success, tell_ignored, unusable};
 use crate::keys::Caller;
 use crate::runtime::NAME;
 
@@ -85,6 +85,7 @@ pub(super) async fn answer(
     operation: &Operation,
     plan: &ResponsePlan,
     answer: &tonic::Response<Bytes>,
+    ignored: &Ignored,
     caller: &Caller,
     counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
@@ -107,7 +108,7 @@ pub(super) async fn answer(
     let mut json = Vec::new();
     plan.render(answer.get_ref(), &mut json).map_err(|error| unusable(operation, &error))?;
     let shown = serde_json::to_vec(&shown).map_err(|error| unusable(operation, &error))?;
-    let mut response = Body::from(held(reserved, with_meta(json, &shown))).into_response();
+    let mut response = Body::from(held(reserved, with_meta(json, ignored, &shown))).into_response();
     let status = success(operation);
     *response.status_mut() = if status == StatusCode::NO_CONTENT { StatusCode::OK } else { status };
     let headers = response.headers_mut();
@@ -117,18 +118,13 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Adds `dry_run` to `meta`, which is the last field of every envelope.
-fn with_meta(mut envelope: Vec<u8>, dry_run: &[u8]) -> Vec<u8> {
+/// Adds what `meta` says besides.
+fn with_meta(mut envelope: Vec<u8>, ignored: &Ignored, dry_run: &[u8]) -> Vec<u8> {
     if envelope.is_empty() {
         envelope.extend_from_slice(b"{\"data\":null,\"meta\":{}}");
     }
-    envelope.truncate(envelope.len().saturating_sub(2));
-    if !envelope.ends_with(b"{") {
-        envelope.push(b',');
-    }
-    envelope.extend_from_slice(b"\"dry_run\":");
-    envelope.extend_from_slice(dry_run);
-    envelope.extend_from_slice(b"}}");
+    tell_ignored(ignored, &mut envelope);
+    add_to_meta(&mut envelope, b"dry_run", |out| out.extend_from_slice(dry_run));
     envelope
 }
 
@@ -159,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_would_have_come_is_in_the_meta_of_every_envelope() {
-        let shown = |envelope: &str| String::from_utf8(with_meta(envelope.into(), b"{}")).unwrap();
+        let none = Ignored::default();
+        let shown = |envelope: &str| String::from_utf8(with_meta(envelope.into(), &none, b"{}")).unwrap();
         assert_eq!(shown(r#"{"data":{},"meta":{}}"#), r#"{"data":{},"meta":{"dry_run":{}}}"#);
         assert_eq!(
             shown(r#"{"data":[],"meta":{"total":1}}"#),

@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chassis_rpc::call::REPLAY;
-use chassis_transcode::ResponsePlan;
 use chassis_transcode::contract::Operation;
+use chassis_transcode::{Ignored, ResponsePlan};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{HttpBody, Problem};
@@ -49,11 +49,13 @@ impl Counted<'_> {
     }
 }
 
-/// `{"data": …, "meta": …}`. `path` has the raw values of the path's variables.
+/// `{"data": …, "meta": …}`. `ignored` are names of the request, which `meta` tells; `path` has the raw values of the path's
+/// variables.
 pub(super) async fn envelope(
     operation: &Operation,
     plan: &ResponsePlan,
     answer: &tonic::Response<Bytes>,
+    ignored: &Ignored,
     path: &[(&str, &str)],
     counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
@@ -62,6 +64,7 @@ pub(super) async fn envelope(
     let reserved = counted.reserve(wire.len() * 2).await?;
     let mut json = Vec::with_capacity(wire.len() + wire.len() / 4 + 256);
     plan.render(wire, &mut json).map_err(|error| unusable(operation, &error))?;
+    tell_ignored(ignored, &mut json);
     let has_body = plan.has_body();
     let body = if has_body { Body::from(held(reserved, json)) } else { Body::empty() };
     let mut response = body.into_response();
@@ -77,6 +80,26 @@ pub(super) async fn envelope(
         headers.insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// Adds `meta.ignored` to an envelope, if there is one and any name was ignored.
+pub(super) fn tell_ignored(ignored: &Ignored, envelope: &mut Vec<u8>) {
+    if !ignored.is_empty() && !envelope.is_empty() {
+        add_to_meta(envelope, b"ignored", |out| ignored.write(out));
+    }
+}
+
+/// Adds a field to `meta`, which is the last field of every envelope.
+pub(super) fn add_to_meta(envelope: &mut Vec<u8>, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+    envelope.truncate(envelope.len().saturating_sub(2));
+    if !envelope.ends_with(b"{") {
+        envelope.push(b',');
+    }
+    envelope.push(b'"');
+    envelope.extend_from_slice(name);
+    envelope.extend_from_slice(b"\":");
+    write(envelope);
+    envelope.extend_from_slice(b"}}");
 }
 
 /// The answer to a reader who has the record as it is now.

@@ -9,6 +9,7 @@ use chassis_rpc::peer::{Peer, Peers, is_transport, was_not_sent};
 use http::uri::PathAndQuery;
 use prost::Message;
 use proto::api::HttpBody;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -75,6 +76,22 @@ impl Upstream {
                 return answer;
             }
         }
+    }
+
+    /// The same with more messages after the first. Never repeated, because what has been read of the client is gone.
+    pub async fn upload(
+        &self,
+        outgoing: &UpstreamCall,
+        rest: mpsc::Receiver<Bytes>,
+    ) -> Result<Response<Bytes>, Status> {
+        let mut attempts = Attempts::new(self, outgoing);
+        attempts.repeatable = false;
+        let UpstreamCall { path, message, metadata, timeout, .. } = outgoing;
+        let answer =
+            self.peer.upload(path.clone(), message.clone(), rest, metadata.clone(), *timeout, MAX_RESPONSE);
+        let answer = tokio::time::timeout_at(attempts.deadline, answer).await;
+        let overdue = || Err(Status::deadline_exceeded("the answer took too long"));
+        attempts.settle(answer).await.unwrap_or_else(overdue)
     }
 
     /// The same for an answer that is a stream. Returns when its first message has arrived.

@@ -17,6 +17,8 @@ pub struct Caller {
     pub public_id: Arc<str>,
     pub name: String,
     pub scopes: Vec<String>,
+    /// Whether its requests are refused when they have a name that the operation does not know.
+    pub strict: bool,
     pub expires_at: Option<DateTime<Utc>>,
     tokens: Tokens,
     clock: Clock,
@@ -40,6 +42,7 @@ impl Caller {
             public_id: key.public_id.as_str().into(),
             name: key.name.clone(),
             scopes: key.scopes.clone(),
+            strict: key.strict,
             expires_at: key.expires_at,
             tokens,
             clock,

@@ -1,6 +1,6 @@
 //! API keys: their format, what is stored of them, what changes them, the caller that a key stands for, and
-//! authentication. Independent of HTTP and of the operations. Has no `rpc.rs`: the contract puts the
-//! rpcs of keys into `AccountService`, which `accounts/rpc.rs` serves.
+//! authentication. Independent of HTTP and of the operations. `rpc.rs` serves the keys of the caller's own account; those of
+//! any account belong to `AccountService`, which `accounts/rpc.rs` serves.
 
 mod authenticator;
 mod automation;
@@ -8,6 +8,7 @@ mod caller;
 mod format;
 mod lookup_batch;
 pub(crate) mod operations;
+pub(crate) mod rpc;
 pub(crate) mod rules;
 pub(crate) mod store;
 mod token_cache;
@@ -17,6 +18,8 @@ use chassis_base::time::timestamp;
 use chassis_base::{Account, AccountId, Error, stored};
 use chrono::{DateTime, Utc};
 use proto::accounts;
+use proto::gateway::ApiKey;
+use uuid::Uuid;
 
 pub use authenticator::{AuthError, Authenticator};
 pub use caller::Caller;
@@ -26,11 +29,16 @@ pub use token_cache::{TokenCache, TokenHolder};
 /// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, chassis_derive::FromRow)]
 pub struct Record {
+    pub id: Uuid,
     pub account_id: AccountId,
     pub public_id: String,
     pub name: String,
     pub scopes: Vec<String>,
+    /// Whether requests with a name that their operation does not know are refused.
+    pub strict: bool,
     pub created_at: DateTime<Utc>,
+    /// When it was narrowed or revoked; the time of creation when neither happened.
+    pub updated_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
     pub last_used_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
@@ -65,7 +73,25 @@ impl From<Record> for accounts::Key {
             account_id: record.account_id.to_string(),
             name: record.name,
             scopes: record.scopes,
+            strict: record.strict,
             created_at: Some(timestamp(record.created_at)),
+            expires_at: record.expires_at.map(timestamp),
+            last_used_at: record.last_used_at.map(timestamp),
+            revoked_at: record.revoked_at.map(timestamp),
+        }
+    }
+}
+
+impl From<Record> for ApiKey {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            public_id: record.public_id,
+            name: record.name,
+            scopes: record.scopes,
+            strict: record.strict,
+            created_at: Some(timestamp(record.created_at)),
+            updated_at: Some(timestamp(record.updated_at)),
             expires_at: record.expires_at.map(timestamp),
             last_used_at: record.last_used_at.map(timestamp),
             revoked_at: record.revoked_at.map(timestamp),

@@ -18,19 +18,32 @@ pub(crate) async fn create(
     account_id: AccountId,
     settings: KeySettings,
 ) -> Result<CreateKeyResponse, Error> {
+    let (secret, record) = insert(tx, account_id, settings).await?;
+    Ok(CreateKeyResponse { secret, key: Some(audited(tx, record)) })
+}
+
+/// Stores a new key; returns the whole of it beside its record.
+pub(super) async fn insert(
+    tx: &mut Tx<'_>,
+    account_id: AccountId,
+    settings: KeySettings,
+) -> Result<(String, Record), Error> {
     let new = NewKey::generate();
     let record = Record {
+        id: tx.id(),
+        updated_at: tx.now(),
         account_id,
         public_id: new.public_id,
         name: settings.name,
         scopes: settings.scopes,
+        strict: settings.strict,
         created_at: tx.now(),
         expires_at: settings.expires_at,
         last_used_at: None,
         revoked_at: None,
     };
     store::insert(tx.db(), &record, &new.secret_hash).await?;
-    Ok(CreateKeyResponse { secret: new.text, key: Some(audited(tx, record)) })
+    Ok((new.text, record))
 }
 
 /// Removes scopes from a key. The worker sends the remaining scopes to automation afterwards; see `worker.rs`.
@@ -76,7 +89,7 @@ fn not_found(public_id: &str) -> Error {
 
 /// Writes the audit entry of a key that was created or changed, and returns its message. The entry belongs to the log of
 /// the key's account: the call itself is on behalf of no account.
-fn audited(tx: &mut Tx<'_>, record: Record) -> Key {
+pub(super) fn audited(tx: &mut Tx<'_>, record: Record) -> Key {
     tx.file_under(record.account_id);
     let key = Key::from(record);
     tx.changed("key", &key.public_id, &key);

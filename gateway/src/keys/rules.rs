@@ -17,6 +17,7 @@ pub(crate) struct KeySettings {
     pub name: String,
     /// Each once, in alphabetical order.
     pub scopes: Vec<String>,
+    pub strict: bool,
     pub expires_at: Option<DateTime<Utc>>,
 }
 
@@ -24,6 +25,7 @@ pub(crate) fn key_settings(input: &CreateKeyRequest, now: DateTime<Utc>, faults:
     KeySettings {
         name: input.name.clone(),
         scopes: select_scopes(&input.scopes, input.all_scopes, scopes::all(), faults),
+        strict: input.strict,
         expires_at: expiry(input.expires_at.as_ref(), now, faults),
     }
 }

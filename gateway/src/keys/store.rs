@@ -1,8 +1,12 @@
 //! The SQL of keys.
 
-use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::{AccountId, Error};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
 use sqlx::{AssertSqlSafe, PgConnection};
+use uuid::Uuid;
 
 use super::{KeyWithAccount, Record};
 
@@ -39,11 +43,21 @@ pub(crate) struct UnsyncedScopes {
     tell_at: DateTime<Utc>,
 }
 
+/// In the order of [`Record`]. A key that the release before has made while it ran beside this one has no id and no time of its
+/// last change.
+macro_rules! columns {
+    () => {
+        "coalesce(id, md5(public_id)::uuid) as id, account_id, public_id, name, scopes, strict, created_at, \
+         coalesce(updated_at, revoked_at, created_at) as updated_at, expires_at, last_used_at, revoked_at"
+    };
+}
+
 /// Keys with their accounts. `last_used_at` is left out, so that two reads of an unchanged key are equal.
 macro_rules! with_account {
     ($condition:literal) => {
         concat!(
-            "select k.account_id, k.public_id, k.name, k.scopes, k.created_at, k.expires_at, \
+            "select coalesce(k.id, md5(k.public_id)::uuid) as id, k.account_id, k.public_id, k.name, k.scopes, k.strict, \
+             k.created_at, coalesce(k.updated_at, k.revoked_at, k.created_at) as updated_at, k.expires_at, \
              null::timestamptz as last_used_at, k.revoked_at, k.secret_hash, a.country, a.timezone, a.currency \
              from api_key k join account a on a.account_id = k.account_id where k.public_id ",
             $condition
@@ -77,29 +91,98 @@ pub(crate) async fn insert(
     secret_hash: &[u8; 32],
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "insert into api_key (account_id, public_id, name, secret_hash, scopes, created_at, expires_at, tell_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $7)",
+        "insert into api_key (account_id, public_id, name, secret_hash, scopes, strict, created_at, expires_at, tell_at, \
+         id, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $7)",
     )
     .bind(record.account_id)
     .bind(&record.public_id)
     .bind(&record.name)
     .bind(secret_hash.as_slice())
     .bind(&record.scopes)
+    .bind(record.strict)
     .bind(record.created_at)
     .bind(record.expires_at)
+    .bind(record.id)
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Which keys of an account a page shows.
+pub(crate) struct Filter {
+    pub selection: Selection,
+    /// Only those that can be used, or only those that cannot.
+    pub active: Option<bool>,
+    pub now: DateTime<Utc>,
+}
+
+pub(crate) async fn page(
+    connection: &mut PgConnection,
+    account: AccountId,
+    filter: &Filter,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let mut list = List::new(account, "api_key", columns!(), Total::Matching);
+    if let Some(active) = filter.active {
+        list.matching(|values| {
+            let now = values.bind(filter.now);
+            let usable = format!("revoked_at is null and (expires_at is null or expires_at > {now})");
+            if active { usable } else { format!("not ({usable})") }
+        });
+    }
+    list.select(&filter.selection, &Fields::TIMES)?;
+    list.fetch(connection, page).await
+}
+
+/// A key of an account by its id, locked.
+pub(crate) async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, sqlx::Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from api_key where account_id = $1 and (id = $2 or (id is null and md5(public_id)::uuid = $2)) for update"
+    );
+    sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await
+}
+
+/// A key of an account by its public id.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    public_id: &str,
+) -> Result<Option<Record>, sqlx::Error> {
+    let sql = concat!("select ", columns!(), " from api_key where account_id = $1 and public_id = $2");
+    sqlx::query_as(sql).bind(account).bind(public_id).fetch_optional(connection).await
+}
+
+/// How many keys of an account can be used.
+pub(crate) async fn count_usable(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "select count(*) from api_key
+         where account_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)",
+    )
+    .bind(account)
+    .bind(now)
+    .fetch_one(connection)
+    .await
 }
 
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
 ) -> Result<Vec<Record>, sqlx::Error> {
-    sqlx::query_as(
-        "select account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at
-         from api_key where account_id = $1 order by created_at, public_id",
-    )
+    sqlx::query_as(concat!(
+        "select ",
+        columns!(),
+        " from api_key where account_id = $1 order by created_at, public_id"
+    ))
     .bind(account)
     .fetch_all(connection)
     .await
@@ -111,10 +194,12 @@ pub(crate) async fn revoke(
     public_id: &str,
     now: DateTime<Utc>,
 ) -> Result<Option<Record>, sqlx::Error> {
-    sqlx::query_as(
-        "update api_key set revoked_at = coalesce(revoked_at, $2), tell_at = $2 where public_id = $1
-         returning account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at",
-    )
+    sqlx::query_as(concat!(
+        "update api_key set revoked_at = coalesce(revoked_at, $2), tell_at = $2,
+            updated_at = case when revoked_at is null then $2 else updated_at end
+         where public_id = $1 returning ",
+        columns!()
+    ))
     .bind(public_id)
     .bind(now)
     .fetch_optional(connection)
@@ -128,12 +213,12 @@ pub(crate) async fn narrow(
     scopes: &[String],
     now: DateTime<Utc>,
 ) -> Result<Option<Record>, sqlx::Error> {
-    sqlx::query_as(
-        "update api_key set tell_at = $3,
+    sqlx::query_as(concat!(
+        "update api_key set tell_at = $3, updated_at = $3,
             scopes = array(select scope from unnest(scopes) as scope where scope = any($2) order by scope)
-         where public_id = $1
-         returning account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at",
-    )
+         where public_id = $1 returning ",
+        columns!()
+    ))
     .bind(public_id)
     .bind(scopes)
     .bind(now)

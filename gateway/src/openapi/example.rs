@@ -1,5 +1,6 @@
 //! Example bodies, composed of the examples of the fields.
 
+use chassis_transcode::Form;
 use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use proto::api::{FieldPolicy, Format};
 use proto::{policy, value_name};
@@ -50,6 +51,16 @@ pub(super) fn response(message: &MessageDescriptor) -> Value {
     response_at(message, 0)
 }
 
+/// A whole response: the envelope, whatever of the message is `data`.
+pub(super) fn envelope(message: &MessageDescriptor) -> Value {
+    let mut sample = response(message);
+    if Form::of(message) == Form::Whole {
+        return json!({"data": sample, "meta": {}});
+    }
+    let name = Form::data(message).map(|field| field.name().to_owned()).unwrap_or_default();
+    json!({"data": sample[&name].take(), "meta": sample.get("meta").cloned().unwrap_or_else(|| json!({}))})
+}
+
 fn response_at(message: &MessageDescriptor, depth: usize) -> Value {
     match message.full_name() {
         "admin.api.v1.PageMeta" => return json!({"page": 1, "per_page": 25, "total": 1, "pages": 1}),
@@ -89,7 +100,7 @@ fn scalar(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
             Format::Percentage => json!("21"),
             Format::Json => json!({}),
             Format::Unspecified if is_id(field.name()) => json!(EXAMPLE_ID),
-            Format::Unspecified => json!(""),
+            Format::Unspecified | Format::Document => json!(""),
         },
         Kind::Enum(kind) => choices(&kind).first().map_or(json!(""), |first| json!(first)),
         Kind::Bool => json!(false),

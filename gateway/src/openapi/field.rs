@@ -125,6 +125,7 @@ fn input_text(policy: &FieldPolicy) -> Value {
             "pattern": r"^\s*\d{1,3}(\.\d{1,4})?\s*%?\s*$",
         }),
         Format::Json => json!({"type": "object"}),
+        Format::Document => json!({"type": ["string", "object"], "maxLength": policy.max_length}),
     };
     if policy.required && policy.format() == Format::Unspecified {
         schema["minLength"] = json!(1);
@@ -143,7 +144,9 @@ fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) 
         && field.cardinality() != Cardinality::Repeated;
     match field.kind() {
         Kind::String => match policy.format() {
-            Format::Unspecified | Format::DateOrTime | Format::Percentage => json!({"type": "string"}),
+            Format::Unspecified | Format::DateOrTime | Format::Percentage | Format::Document => {
+                json!({"type": "string"})
+            }
             Format::Date if may_be_empty => json!({"type": "string", "pattern": DATE_OR_EMPTY}),
             Format::Date => json!({"type": "string", "format": "date"}),
             Format::Decimal => json!({"type": "number"}),

@@ -1,12 +1,15 @@
 //! The schema of one message for one use.
 
-use prost_reflect::MessageDescriptor;
+use chassis_transcode::Form;
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto::policy;
 use serde_json::{Map, Value, json};
 
 use super::field;
 use super::schemas::{Schemas, Use};
 use super::text::flowing;
+
+const IGNORED: &str = "ignored";
 
 /// Describes every message that is referred to, and those that their descriptions refer to.
 pub(super) fn describe_all(schemas: &mut Schemas) {
@@ -17,24 +20,43 @@ pub(super) fn describe_all(schemas: &mut Schemas) {
 }
 
 fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> Value {
+    if usage == Use::Envelope && Form::of(message) == Form::Whole {
+        schemas.add("EmptyMeta", empty_meta());
+        return json!({
+            "type": "object",
+            "properties": {
+                "data": schemas.refer(message, Use::Response),
+                "meta": {"$ref": "#/components/schemas/EmptyMeta"},
+            },
+            "required": ["data", "meta"],
+        });
+    }
+    let data = Form::data(message).filter(|_| usage == Use::Envelope);
     let mut properties = Map::new();
     let mut required = Vec::new();
     let wrapper = policy::message(message).wrapper;
     for field in message.fields() {
         let property = match usage {
-            Use::Response | Use::Envelope => field::response(&field, schemas),
+            Use::Envelope if field.name() == "meta" => meta(&field, schemas),
+            Use::Response | Use::Meta | Use::Envelope => field::response(&field, schemas),
             _ => field::request(&field, schemas),
         };
         // A required field may be in the wrapper instead, so that neither object can require it.
         let is_required = match usage {
-            Use::Response | Use::Envelope => !policy::field(&field).left_out,
+            Use::Response | Use::Meta | Use::Envelope => !policy::field(&field).left_out,
             Use::Create => policy::field(&field).required && wrapper.is_empty(),
             Use::Patch | Use::NonEmptyPatch | Use::Wrapped => false,
         };
+        // The only field of an answer is its `data`, whatever it is called.
+        let is_data = data.as_ref().is_some_and(|data| data.number() == field.number());
+        let name = if is_data { "data" } else { field.name() };
         if is_required {
-            required.push(field.name().to_owned());
+            required.push(name.to_owned());
         }
-        properties.insert(field.name().to_owned(), property);
+        properties.insert(name.to_owned(), property);
+    }
+    if usage == Use::Meta {
+        properties.insert(IGNORED.to_owned(), ignored());
     }
     if !wrapper.is_empty() && matches!(usage, Use::Create | Use::Patch | Use::NonEmptyPatch) {
         let mut inside = schemas.refer(message, Use::Wrapped);
@@ -42,7 +64,7 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
         properties.insert(wrapper, inside);
     }
     if usage == Use::Envelope && !properties.contains_key("meta") {
-        schemas.add("EmptyMeta", json!({"type": "object", "description": "Empty for now."}));
+        schemas.add("EmptyMeta", empty_meta());
         properties.insert("meta".to_owned(), json!({"$ref": "#/components/schemas/EmptyMeta"}));
         required.push("meta".to_owned());
     }
@@ -58,4 +80,31 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
         schema["minProperties"] = json!(1);
     }
     schema
+}
+
+/// The `meta` of an envelope.
+fn meta(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
+    match field.kind() {
+        Kind::Message(message) => schemas.refer(&message, Use::Meta),
+        _ => field::response(field, schemas),
+    }
+}
+
+/// The `meta` of an envelope whose message has none.
+fn empty_meta() -> Value {
+    json!({
+        "type": "object",
+        "description": "Empty, unless there is something to say about the request.",
+        "properties": {IGNORED: ignored()},
+    })
+}
+
+/// What the gateway adds to every `meta`.
+fn ignored() -> Value {
+    json!({
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Names in the request that nobody knows, and that had no effect: JSON pointers into the body, and parameters as `?name`. Left out when there are none. At most 20, and then how many more.",
+        "example": ["/rows/0/qty", "?status"],
+    })
 }

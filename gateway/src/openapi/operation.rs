@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use prost_reflect::{Cardinality, Kind};
-use proto::api::{Access, Format};
+use prost_reflect::{Cardinality, Kind, MessageDescriptor};
+use proto::api::{Access, Format, MethodPolicy};
 use proto::policy;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::response::bare_content;
 use super::route::Route;
 use super::schemas::{Schemas, Use};
 use super::text::flowing;
@@ -48,6 +49,13 @@ pub(super) fn shared_parameters() -> Value {
             "description": "`true`: everything is checked and carried out, the answer is the one that would come, and then all of it is undone. `meta.dry_run` of the answer says what would have come of it.",
             "schema": {"type": "string", "enum": ["true", "false"]},
         },
+        "Prefer": {
+            "name": "Prefer",
+            "in": "header",
+            "description": "`handling=strict`: a field or parameter that the operation does not know is refused (422 `unknown_field`). Otherwise it is ignored, and `meta.ignored` names it.",
+            "schema": {"type": "string"},
+            "example": "handling=strict",
+        },
         "RequestId": {
             "name": "X-Request-Id",
             "in": "header",
@@ -74,9 +82,7 @@ pub(super) fn describe(
         "responses": response::all(route, routes, schemas, responses),
     });
     if route.policy.access() == Access::Key {
-        let scopes: Vec<&str> =
-            Some(route.policy.scope.as_str()).filter(|scope| *scope != "any").into_iter().collect();
-        operation["security"] = json!([{SECURITY_SCHEME: scopes}]);
+        operation["security"] = security(&route.policy);
         operation["x-required-scope"] = json!(route.policy.scope);
     } else {
         operation["security"] = json!([]);
@@ -87,11 +93,30 @@ pub(super) fn describe(
     operation
 }
 
+/// The alternatives of scopes that a key may have for the operation.
+fn security(policy: &MethodPolicy) -> Value {
+    let alternative = |scope: &str| {
+        let scopes =
+            [scope, policy.and_scope.as_str()].into_iter().filter(|scope| !["", "any"].contains(scope));
+        json!({SECURITY_SCHEME: scopes.collect::<Vec<_>>()})
+    };
+    let others = Some(policy.or_scope.as_str()).filter(|scope| !scope.is_empty());
+    [policy.scope.as_str()].into_iter().chain(others).map(alternative).collect()
+}
+
 fn description(route: &Route, rest: &str) -> String {
     let mut paragraphs = vec![flowing(rest.trim())];
     match (route.policy.access(), route.policy.scope.as_str()) {
         (Access::Key, "any") => paragraphs.push("Scope: any valid key.".to_owned()),
-        (Access::Key, scope) => paragraphs.push(format!("Scope: `{scope}`.")),
+        (Access::Key, scope) => {
+            let joined = |word: &str, scope: &str| match scope {
+                "" => String::new(),
+                scope => format!("{word} `{scope}`"),
+            };
+            let or = joined(" or", &route.policy.or_scope);
+            let and = joined(", and", &route.policy.and_scope);
+            paragraphs.push(format!("Scope: `{scope}`{or}{and}."));
+        }
         _ if route.is_signed() => {
             let header = &route.policy.signature;
             paragraphs
@@ -115,7 +140,12 @@ fn parameters(route: &Route) -> Vec<Value> {
                 (true, false) => "The id of the record.".to_owned(),
                 (true, true) => "The part of the address that cannot be guessed.".to_owned(),
             };
-            if example::is_id(name) {
+            let kind = input.get_field_by_name(name).map(|field| field.kind());
+            if let Some(Kind::Enum(kind)) = kind {
+                let choices = example::choices(&kind);
+                let schema = json!({"type": "string", "enum": choices});
+                json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema})
+            } else if example::is_id(name) {
                 let schema = json!({"type": "string", "format": "uuid"});
                 json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema, "example": example::EXAMPLE_ID})
             } else {
@@ -128,7 +158,8 @@ fn parameters(route: &Route) -> Vec<Value> {
         let mut parameter = json!({
             "name": field.name(),
             "in": "query",
-            "required": policy::field(&field).required,
+            // A file may bring its name in the form.
+            "required": policy::field(&field).required && !route.is_upload(),
             "schema": field::query(&field),
         });
         let mut text = field::text(&field);
@@ -161,12 +192,32 @@ fn parameters(route: &Route) -> Vec<Value> {
     if route.shows_version && route.verb == Method::GET {
         parameters.push(json!({"$ref": "#/components/parameters/IfNoneMatch"}));
     }
+    if !route.is_public() {
+        parameters.push(json!({"$ref": "#/components/parameters/Prefer"}));
+    }
     parameters.push(json!({"$ref": "#/components/parameters/RequestId"}));
     parameters
 }
 
 fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
+    if route.is_raw() {
+        let sample = route.raw_body().and_then(|field| example::of_policy(&policy::field(&field)));
+        let types = route.policy.takes.iter().map(|media_type| {
+            let mut content = bare_content(media_type);
+            if let Some(sample) = sample.as_ref().filter(|_| !media_type.ends_with("json")) {
+                content["example"] = sample.clone();
+            }
+            (media_type.clone(), content)
+        });
+        return Some(json!({"required": true, "content": types.collect::<Map<_, _>>()}));
+    }
     let message = route.body()?;
+    if route.is_upload() {
+        return Some(json!({"required": true, "content": {
+            "multipart/form-data": {"schema": form_of(&message)},
+            "application/octet-stream": {},
+        }}));
+    }
     if route.is_signed() {
         return Some(json!({"required": true, "content": {"*/*": {}}}));
     }
@@ -193,6 +244,19 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
         body["description"] = json!(json_limits.join(" "));
     }
     Some(body)
+}
+
+/// The form that a file comes in: what describes it, and the file itself as the last part.
+fn form_of(message: &MessageDescriptor) -> Value {
+    let mut properties: Map<String, Value> =
+        message.fields().map(|field| (field.name().to_owned(), field::query(&field))).collect();
+    let file = json!({
+        "type": "string",
+        "contentMediaType": "application/octet-stream",
+        "description": "The content. The last part of the form.",
+    });
+    properties.insert("file".to_owned(), file);
+    json!({"type": "object", "properties": properties, "required": ["file"]})
 }
 
 fn lower_camel(name: &str) -> String {

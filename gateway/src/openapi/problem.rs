@@ -79,15 +79,15 @@ pub(super) fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>
         problems.push(Problem::NotFound);
     }
     // A signed body is taken as it is: only its size can be wrong.
-    let reads_body = route.body().is_some() && !route.is_signed();
-    if route.body().is_some() {
+    let reads_body = route.has_body() && !route.is_signed() && !route.is_upload();
+    if route.has_body() {
         problems.push(Problem::TooLarge);
     }
     if reads_body {
         problems.push(Problem::UnsupportedMediaType);
     }
-    // A write has headers besides, such as Dry-Run.
-    if !route.verb.is_safe() || !route.query().is_empty() {
+    // A write has headers besides, such as Dry-Run, and a key may ask that no name is ignored.
+    if !route.verb.is_safe() || !route.query().is_empty() || !route.is_public() {
         problems.push(Problem::Validation);
     }
     if route.is_repeatable() {

@@ -20,6 +20,7 @@ const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
 const ETAG: &str = "ETag";
 const DRY_RUN: &str = "Dry-Run";
+const APPLIED: &str = "Preference-Applied";
 
 /// The header descriptions that the answers refer to.
 pub(super) fn shared_headers() -> Value {
@@ -42,6 +43,7 @@ pub(super) fn shared_headers() -> Value {
             "description": "Present when the request was carried out and undone.",
             "schema": {"type": "string", "const": "true"},
         },
+        APPLIED: text("Present, with `handling=strict`, when `Prefer` asked for that."),
         CHALLENGE: text("How to authenticate, and which scope is missing."),
     })
 }
@@ -90,6 +92,9 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     if route.is_rehearsable() {
         names.push(DRY_RUN);
     }
+    if !route.is_public() {
+        names.push(APPLIED);
+    }
     let description = match route.policy.success {
         201 => "Created.",
         204 => "Done; there is no body.",
@@ -103,10 +108,7 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     if route.has_http_body() {
         answer["content"] = json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type)});
     } else if route.policy.success != 204 {
-        let mut sample = example::response(&route.rpc.output());
-        if sample.get("meta").is_none() {
-            sample["meta"] = json!({});
-        }
+        let sample = example::envelope(&route.rpc.output());
         let schema = schemas.refer(&route.rpc.output(), Use::Envelope);
         answer["content"] = json!({"application/json": {"schema": schema, "example": sample}});
     }
@@ -114,9 +116,9 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
 }
 
 /// A body without an envelope: JSON Schema has a type for text only.
-fn bare_content(media_type: &str) -> Value {
-    let is_text =
-        media_type.starts_with("text/") || media_type.ends_with("xml") || media_type.ends_with("json");
+pub(super) fn bare_content(media_type: &str) -> Value {
+    let is_text = media_type.starts_with("text/")
+        || ["xml", "json", "yaml"].iter().any(|end| media_type.ends_with(end));
     if is_text { json!({"schema": {"type": "string"}}) } else { json!({}) }
 }
 

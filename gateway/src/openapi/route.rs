@@ -102,6 +102,26 @@ impl Route {
         !self.policy.signature.is_empty()
     }
 
+    /// Whether the body is a text or bytes, which are passed on unchanged.
+    pub fn is_raw(&self) -> bool {
+        !self.policy.takes.is_empty()
+    }
+
+    /// The field that such a body fills.
+    pub fn raw_body(&self) -> Option<FieldDescriptor> {
+        self.rpc.input().get_field_by_name(&self.body).filter(|_| self.is_raw())
+    }
+
+    /// Whether the body is a file: a form, or the bytes themselves.
+    pub fn is_upload(&self) -> bool {
+        self.rpc.is_client_streaming()
+    }
+
+    /// Whether there is a body of any kind.
+    pub fn has_body(&self) -> bool {
+        !self.body.is_empty()
+    }
+
     /// Whether the answer goes out without an envelope.
     pub fn has_http_body(&self) -> bool {
         self.rpc.output().full_name() == contract::HTTP_BODY
@@ -123,9 +143,13 @@ impl Route {
         }
     }
 
-    /// The request fields that query parameters fill: what a request without a body has besides its path.
+    /// The request fields that query parameters fill: what a request has besides its path and its body. The bytes of a file
+    /// are described by them, unless they come in a form.
     pub fn query(&self) -> Vec<FieldDescriptor> {
-        if !self.body.is_empty() || !matches!(self.verb, Method::GET | Method::DELETE) {
+        if self.is_upload() {
+            return self.body().map(|file| file.fields().collect()).unwrap_or_default();
+        }
+        if self.body == "*" {
             return Vec::new();
         }
         let variables = self.path_variables();
@@ -133,7 +157,7 @@ impl Route {
         self.rpc
             .input()
             .fields()
-            .filter(|field| scalar(field) && !variables.contains(&field.name()))
+            .filter(|field| scalar(field) && !variables.contains(&field.name()) && field.name() != self.body)
             .collect()
     }
 

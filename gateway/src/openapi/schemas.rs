@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use chassis_transcode::Form;
 use prost_reflect::MessageDescriptor;
 use serde_json::{Value, json};
 
@@ -20,6 +21,8 @@ pub(super) enum Use {
     Wrapped,
     /// Every field is present.
     Response,
+    /// The `meta` of a response body: as `Response`, with what the gateway adds.
+    Meta,
     /// A whole response body: as `Response`, with a `meta` even where the message has none.
     Envelope,
 }
@@ -78,7 +81,9 @@ impl Schemas {
         let stem = own.strip_suffix("Input").unwrap_or(own);
         let name = match usage {
             Use::Create if stem == own => format!("{own}Input"),
-            Use::Create | Use::Response | Use::Envelope => own.to_owned(),
+            // Where `data` is the whole message, the message itself has the name.
+            Use::Envelope if Form::of(message) == Form::Whole => format!("{own}Envelope"),
+            Use::Create | Use::Response | Use::Meta | Use::Envelope => own.to_owned(),
             Use::Patch | Use::NonEmptyPatch => format!("{stem}Patch"),
             Use::Wrapped => format!("{stem}Fields"),
         };

@@ -104,6 +104,11 @@ impl TestGateway {
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             ..CreateKeyRequest::default()
         };
+        self.api_with_key(input).await
+    }
+
+    /// A client with a new key like this.
+    pub async fn api_with_key(&self, input: CreateKeyRequest) -> Api {
         let request = self.app.runtime.local_request("test", input);
         let created = self.accounts().create_key(request).await.expect("a new key");
         self.api_with(&created.into_inner().secret)

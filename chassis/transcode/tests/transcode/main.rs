@@ -14,3 +14,5 @@ mod responses;
 mod scramble;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod unknown;
