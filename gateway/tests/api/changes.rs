@@ -96,10 +96,10 @@ async fn every_record_is_shown_as_its_get_shows_it_after_every_operation() {
     let operations = all_operations();
     for operation in operations.iter().filter(|it| !it.is_public() && it.method != Method::GET) {
         // New ones for each: another operation may have ended them.
-        let things = things_of(&mesh, &api, &account).await;
+        let things = things_of(&mesh, &api, &account, &operation.path).await;
         let known = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
         let path = path_of(operation, known.map_or("", |(_, id)| id));
-        let body = body_for(&operation.path, &things).to_string();
+        let body = body_for(operation, &things).to_string();
         let answer = api.send(operation.method.clone(), &path, JSON, body).await;
         assert!(!answer.status.is_server_error(), "{} {path}", operation.method);
     }
@@ -146,7 +146,7 @@ async fn every_record_is_shown_as_its_get_shows_it_after_every_operation() {
 async fn pages_go_on_where_the_one_before_ended_and_show_each_change_once() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let (api, account) = mesh.api_of_new_account(&all_scopes()).await;
-    let things = things_of(&mesh, &api, &account).await;
+    let things = things_of(&mesh, &api, &account, "*").await;
     let all = read_all(&api, String::new(), 500).await;
     assert!(all.len() > things.len());
     let by_three = read_all(&api, String::new(), 3).await;

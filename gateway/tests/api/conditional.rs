@@ -21,7 +21,7 @@ async fn every_answer_with_one_record_has_its_version_as_etag() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let (api, account) = mesh.api_of_new_account(&all).await;
-    let things = things_of(&mesh, &api, &account).await;
+    let things = things_of(&mesh, &api, &account, "*").await;
     let mut known = 0;
     for operation in all_operations() {
         let is_record = operation.envelope().is_some_and(chassis_transcode::ResponsePlan::has_version);
@@ -67,12 +67,12 @@ async fn every_change_of_a_record_is_refused_when_somebody_else_was_faster() {
     for operation in all_operations().into_iter().filter(|operation| operation.target.is_some()) {
         // Payments, messages and deliveries are below something else; the record of the path counts all the same.
         let is_below = operation.path.matches('{').count() > 1;
-        let things = things_of(&mesh, &api, &account).await;
+        let things = things_of(&mesh, &api, &account, &operation.path).await;
         let (prefix, id) = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix)).unwrap();
         let own = format!("{prefix}{id}");
         let path = path_of(&operation, id);
         let before = api.get(&own).await;
-        let body = body_for(&operation.path, &things).to_string();
+        let body = body_for(&operation, &things).to_string();
         let stale = with(&api, operation.method.clone(), &path, ("if-match", "\"999\""), &body).await;
         if is_below {
             assert!(

@@ -67,14 +67,14 @@ pub(crate) async fn walk(
         let things = match theirs {
             Some(things) => things.to_vec(),
             // New ones for each: another operation may have ended them.
-            None => things_of(mesh, api, account).await,
+            None => things_of(mesh, api, account, &operation.path).await,
         };
         let known = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
         let mut path = path_of(&operation, known.map_or("", |(_, id)| id));
         if operation.method == http::Method::GET {
             path += "?search=owner&per_page=1&page=2";
         }
-        let body = body_for(&operation.path, &things).to_string();
+        let body = body_for(&operation, &things).to_string();
         let answer = api.send(operation.method.clone(), &path, JSON, body).await;
         let text = String::from_utf8_lossy(&answer.body);
         assert!(!answer.status.is_server_error(), "{} {path}: {text}", operation.method);
@@ -89,7 +89,7 @@ async fn no_operation_looks_at_a_row_of_another_account() {
     let before = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let (owner, others) = before.api_of_new_account(&all).await;
-    let theirs = things_of(&before, &owner, &others).await;
+    let theirs = things_of(&before, &owner, &others, "*").await;
     let (_, account) = before.api_of_new_account(&all).await;
     guard(&before.database, &account).await;
 

@@ -18,7 +18,7 @@ async fn a_replayed_create_returns_the_first_response_byte_for_byte() {
     assert_eq!(first.header("x-idempotent-replay"), None);
     mesh.clock.advance(chrono::TimeDelta::hours(23));
     // The same content in another order and spelling is the same request.
-    let body = " {\"city\" : \"Utrecht\", \"company_name\": \"Bak\\u0065ry\", \"unknown\": 1} ";
+    let body = " {\"city\" : \"Utrecht\", \"company_name\": \"Bak\\u0065ry\"} ";
     let headers = [("content-type", "application/json; charset=utf-8"), ("idempotency-key", "key-1")];
     let second = api.send(http::Method::POST, "/v1/clients", &headers, body).await.expect(201);
     assert_eq!(second.header("x-idempotent-replay"), Some("true"));

@@ -88,9 +88,9 @@ async fn log_hours(mesh: &Mesh, account: &Account, project: &str) {
 
 /// Makes two records of every kind at different times and changes the older ones last. Returns what lists are below.
 async fn fill(mesh: &Mesh, api: &Api, account: &Account) -> Vec<(&'static str, String)> {
-    let first = things_of(mesh, api, account).await;
+    let first = things_of(mesh, api, account, "*").await;
     mesh.clock.advance(TimeDelta::hours(1));
-    let second = things_of(mesh, api, account).await;
+    let second = things_of(mesh, api, account, "*").await;
     let id = |prefix: &str| second.iter().find(|(of, _)| *of == prefix).map(|(_, id)| id.clone()).unwrap();
     let invoice = api.post("/v1/invoices", json!({"title": "Bread", "total_excl_vat": 5})).await.expect(201);
     let invoice = invoice.at("/data/id").as_str().unwrap().to_owned();
@@ -109,7 +109,7 @@ async fn fill(mesh: &Mesh, api: &Api, account: &Account) -> Vec<(&'static str, S
         let Some((_, id)) = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix)) else {
             continue;
         };
-        let answer = api.patch(&path_of(operation, id), body_for(&operation.path, things)).await;
+        let answer = api.patch(&path_of(operation, id), body_for(operation, things)).await;
         changed += usize::from(answer.status == 200);
     }
     assert!(changed >= 8, "{changed} records were changed");

@@ -127,7 +127,7 @@ async fn store_old_rows(mesh: &Mesh, account: &Account, client: &str) {
 async fn a_feed_without_entries_is_rebuilt_from_the_records_of_every_kind() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let (api, account) = mesh.api_of_new_account(&all_scopes()).await;
-    let things = things_of(&mesh, &api, &account).await;
+    let things = things_of(&mesh, &api, &account, "*").await;
     make_more(&mesh, &api, &account, &things).await;
     let mut before = latest(&api).await;
     assert_eq!(compare(&mesh, &account).await, 0, "the log has everything already");

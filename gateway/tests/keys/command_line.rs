@@ -65,13 +65,35 @@ async fn a_key_can_be_listed_and_revoked_but_never_shown_again() {
     let shown = line(&gateway(&world.database, &["key", "list", "--account", "bakery"]).await);
     let columns: Vec<&str> = shown.split('\t').collect();
     assert_eq!(columns[..3], [&*caller.public_id, "Web shop", "relations.read"]);
-    assert_eq!(columns[4..], ["-", "-", "-"]);
+    assert_eq!(columns[4..], ["-", "-", "-", "-"]);
     assert!(!shown.contains(key.split('_').nth(2).unwrap()));
     let revoked = gateway(&world.database, &["key", "revoke", &key]).await;
     assert!(revoked.status.success() && revoked.stdout.is_empty());
     assert!(!complaint(&revoked).contains(key.split('_').nth(2).unwrap()));
     let shown = line(&gateway(&world.database, &["key", "list", "--account", "Bakery"]).await);
-    assert_ne!(shown.split('\t').next_back(), Some("-"));
+    assert_ne!(shown.split('\t').nth(6), Some("-"));
+}
+
+#[tokio::test]
+async fn a_strict_key_is_listed_as_such_and_stays_so() {
+    let world = World::new().await;
+    let database = &world.database;
+    world.account("Bakery").await;
+    let create =
+        ["key", "create", "--account", "Bakery", "--name", "Shop", "--scopes", "deals.read", "--strict"];
+    let key = line(&gateway(database, &create).await);
+    assert!(world.authenticator().authenticate(&key).await.unwrap().strict);
+    let is_strict = async || {
+        let shown = line(&gateway(database, &["key", "list", "--account", "Bakery"]).await);
+        shown.ends_with("\tstrict")
+    };
+    assert!(is_strict().await);
+    for change in [&["key", "narrow", &key, "--scopes", "deals.read"][..], &["key", "revoke", &key]] {
+        assert!(gateway(database, change).await.status.success());
+        assert!(is_strict().await, "{change:?}");
+    }
+    let (_, other) = world.caller_of("Butcher").await;
+    assert!(!other.strict);
 }
 
 #[tokio::test]

@@ -93,8 +93,13 @@ impl World {
 
     /// An account `Bakery` with a key for relations, and the caller it stands for.
     pub(crate) async fn caller(&self) -> (String, Arc<Caller>) {
-        self.account("Bakery").await;
-        let key = self.key(key_for("Bakery")).await.secret;
+        self.caller_of("Bakery").await
+    }
+
+    /// The same for an account of another name.
+    pub(crate) async fn caller_of(&self, account: &str) -> (String, Arc<Caller>) {
+        self.account(account).await;
+        let key = self.key(key_for(account)).await.secret;
         let caller = self.authenticator().authenticate(&key).await.unwrap();
         (key, caller)
     }

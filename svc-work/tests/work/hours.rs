@@ -11,7 +11,7 @@ use crate::world::World;
 
 fn entry(date: &str, hours: &str) -> HourInput {
     let activity_name = "Carpentry".to_owned();
-    HourInput { date: date.to_owned(), hours: hours.to_owned(), minutes: None, activity_name }
+    HourInput { date: date.to_owned(), hours: hours.to_owned(), activity_name, ..HourInput::default() }
 }
 
 async fn log(user: &User, project: &str, input: HourInput) -> Result<HourEntry, Status> {
