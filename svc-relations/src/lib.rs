@@ -57,7 +57,11 @@ impl Service for Relations {
     fn referables() -> &'static [Referable] {
         const TABLE: &str = "relations.relation";
         &[
-            Referable { kind: "client", table: TABLE, condition: "role = 'client' and anonymized_at is null" },
+            Referable {
+                kind: "client",
+                table: TABLE,
+                condition: "role = 'client' and anonymized_at is null",
+            },
             Referable { kind: "supplier", table: TABLE, condition: "role = 'supplier'" },
         ]
     }

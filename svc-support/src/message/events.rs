@@ -1,8 +1,8 @@
 //! The events about messages. They are events of the ticket, because listeners follow tickets.
 
 use chassis_data::{Event, Plan};
-use uuid::Uuid;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Record;
 use crate::ticket;
