@@ -144,7 +144,7 @@ async fn revoke(tx: &mut Tx<'_>, input: &RevokeApiKeyRequest) -> Result<RevokeAp
     let (account, now) = (tx.account(), tx.now());
     let found = match id::parse(&input.id) {
         Some(id) => store::find_locked(tx.db(), account, id).await?,
-        None => None,
+        None => store::find(tx.db(), account, &input.id).await?,
     };
     let record = found.ok_or_else(|| Error::not_found("key"))?;
     let revoker = own_key(tx).await?;

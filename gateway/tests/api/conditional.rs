@@ -69,6 +69,10 @@ async fn every_change_of_a_record_is_refused_when_somebody_else_was_faster() {
         let is_below = operation.path.matches('{').count() > 1;
         let things = things_of(&mesh, &api, &account, &operation.path).await;
         let (prefix, id) = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix)).unwrap();
+        // Its body is a picture.
+        if operation.path.ends_with("/logo") && operation.method == Method::PUT {
+            continue;
+        }
         let own = format!("{prefix}{id}");
         let path = path_of(&operation, id);
         let before = api.get(&own).await;

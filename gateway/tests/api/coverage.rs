@@ -277,9 +277,16 @@ pub(crate) async fn owned_settings(owner: &gateway::testing::Api, path: &str) ->
         if list == "/v1/pipelines" {
             things.push(("/v1/phases/", made.at("/data/phases/0/id").as_str().unwrap().to_owned()));
         }
+        if list == "/v1/pipelines" {
+            owner.post(list, json!({"name": "Another", "phases": ["One"]})).await;
+        }
         let all = owner.get(list).await.expect(200).at("/data");
-        let names: Vec<&str> =
-            all.as_array().unwrap().iter().rev().filter_map(|entry| entry[key].as_str()).collect();
+        let mut names: Vec<&str> =
+            all.as_array().unwrap().iter().filter_map(|entry| entry[key].as_str()).collect();
+        // The first pipeline stays first: deals that name none begin there.
+        if let [_, others @ ..] = names.as_mut_slice() {
+            others.reverse();
+        }
         match list {
             "/v1/pipelines" => things.push(("all pipelines", names.join(","))),
             "/v1/deal-sources" => things.push(("all sources", names.join(","))),
@@ -372,7 +379,7 @@ pub(crate) fn body_for(operation: &Operation, things: &[(&str, String)]) -> Valu
 
 #[tokio::test]
 async fn no_operation_shows_or_changes_another_accounts_records() {
-    let mesh = Mesh::start().await;
+    let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let (owner, account) = mesh.api_of_new_account(&all).await;
     let stranger = mesh.api(&all).await;

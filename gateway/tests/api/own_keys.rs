@@ -94,6 +94,9 @@ async fn the_secret_is_shown_once() {
     let made = api.post_keyed("/v1/keys", "once", body.clone()).await.expect(201);
     let repeated = api.post_keyed("/v1/keys", "once", body).await.expect(409);
     assert_eq!(repeated.at("/code"), "secret_already_shown");
-    assert_eq!(repeated.at("/data/id"), made.at("/data/id"));
+    let public_id = made.at("/data/public_id");
+    assert_eq!(repeated.at("/data/id"), public_id);
+    let path = format!("/v1/keys/{}", public_id.as_str().unwrap());
+    api.send(Method::DELETE, &path, &[], "").await.expect(204);
     assert_eq!(api.get("/v1/keys").await.at("/meta/total"), 2);
 }
