@@ -95,10 +95,22 @@ def test_whoever_the_sources_call_is_a_peer(build):
         assert called <= peers, program
 
 
+# Calls that the other side answers from its own tables, without calling anybody, so that no circle can come of them: who
+# refers to a client (`CountReferrers`, `EndWithdrawal`), and the files that a mail brings (`ListFiles`, `ReadFile`).
+ANSWERED_ALONE = {
+    ("svc-relations", "svc-billing"), ("svc-relations", "svc-crm"), ("svc-relations", "svc-support"),
+    ("svc-relations", "svc-work"), ("svc-billing", "svc-work"), ("svc-support", "svc-work"),
+}
+
+
 def test_calls_have_no_cycle(build):
-    """Events go the other way by design; calls must not."""
+    """Events go the other way by design; calls must not, unless the other side answers alone."""
     calls = {
-        program: {host for _, host, *_, what in build.calls(program) if what == "call"} for program in PROGRAMS
+        program: {
+            host for _, host, *_, what in build.calls(program)
+            if what == "call" and (program, host) not in ANSWERED_ALONE
+        }
+        for program in PROGRAMS
     }
     done = set()
     while len(done) < len(PROGRAMS):

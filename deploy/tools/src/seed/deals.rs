@@ -60,7 +60,11 @@ impl Deals {
             return Ok(());
         }
         let request = CreatePipelineRequest {
-            pipeline: Some(PipelineInput { name: self.pipeline.name.clone(), active: Some(true) }),
+            pipeline: Some(PipelineInput {
+                name: self.pipeline.name.clone(),
+                active: Some(true),
+                ..PipelineInput::default()
+            }),
             phases: self.pipeline.phases.clone(),
         };
         let mut service = PipelineServiceClient::new(mesh.connect("crm", crm).await?);

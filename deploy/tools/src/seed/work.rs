@@ -184,6 +184,7 @@ impl Logged {
             hours: self.hours.clone(),
             minutes: None,
             activity_name: self.activity.clone(),
+            ..HourInput::default()
         };
         let request = LogHoursRequest { project_id: project.to_owned(), entry: Some(entry) };
         let logged =
