@@ -193,7 +193,7 @@ impl Service for Billing {
                 column: "client_id",
                 condition: "true",
                 live: "(mandate_status in ('pending', 'valid') or exists (select from billing.online_payment asked \
-                       where asked.account_id = debtor.account_id and asked.client_id = debtor.client_id \
+                       where asked.account_id = $1 and asked.client_id = debtor.client_id \
                        and asked.purpose = 'verification' and asked.is_open))",
             },
         ];

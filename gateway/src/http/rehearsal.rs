@@ -38,9 +38,7 @@ pub(super) fn is_asked(operation: &Operation, method: &Method, headers: &HeaderM
     match value.as_slice() {
         _ if is_unclear => Err(Refusal::bad_header("Dry-Run", "Dry-Run must come once")),
         b"false" => Ok(false),
-        b"true" if operation.is_public() || operation.envelope().is_none() || operation.peer == NAME => {
-            Err(unsupported())
-        }
+        b"true" if operation.is_public() || operation.envelope().is_none() => Err(unsupported()),
         b"true" if operation.policy.cannot_rehearse => {
             let detail =
                 "This operation talks to somebody outside, which cannot be undone. Send it without Dry-Run.";

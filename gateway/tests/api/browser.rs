@@ -52,7 +52,7 @@ async fn a_page_of_another_origin_may_call() {
     assert_eq!(refused.header("access-control-allow-origin"), Some("*"), "a page can read errors too");
     assert!(refused.header("access-control-expose-headers").unwrap().contains("X-Request-Id"));
     let plain = api.send(Method::OPTIONS, "/v1/clients/x", &[], "").await.expect(204);
-    assert_eq!(plain.header("allow"), Some("GET, HEAD, OPTIONS, PATCH"));
+    assert_eq!(plain.header("allow"), Some("DELETE, GET, HEAD, OPTIONS, PATCH"));
     api.send(Method::OPTIONS, "/nowhere", &[], "").await.expect(404);
 }
 

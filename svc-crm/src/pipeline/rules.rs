@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn only_what_the_mask_names_changes() {
-        let given = PipelineInput { name: "Rent".into(), active: Some(true) };
+        let given = PipelineInput { name: "Rent".into(), active: Some(true), ..PipelineInput::default() };
         let paths = |paths: &[&str]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(changed(UpdateMask::Only(&paths(&["name"])), &given), ("Rent".into(), false, 0));
         assert_eq!(changed(UpdateMask::Only(&paths(&["active"])), &given), ("Sales".into(), true, 0));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_whole_pipeline_is_active_unless_it_says_otherwise_and_a_mask_must_say_it() {
-        let given = PipelineInput { name: "Rent".into(), active: None };
+        let given = PipelineInput { name: "Rent".into(), ..PipelineInput::default() };
         assert_eq!(changed(UpdateMask::All, &given), ("Rent".into(), true, 0));
         let (_, _, faults) = changed(UpdateMask::Only(&["active".to_owned()]), &given);
         assert_eq!(faults, 1);

@@ -105,7 +105,7 @@ fn an_incomplete_policy_is_refused() {
         &format!(
             "rpc A(stream Id) returns (Response) {{ option (google.api.http) = {{get: \"/v1/a\"}}; {OK} }}"
         ),
-        "takes no stream",
+        "uploaded in parts",
     );
     let no_status = "option (admin.api.v1.method) = {access: ACCESS_KEY scope: \"any\"};";
     refused(
@@ -120,10 +120,10 @@ fn an_incomplete_policy_is_refused() {
 #[test]
 fn a_path_or_body_that_does_not_fit_its_message_is_refused() {
     let case = |http: &str, said: &str| refused("", &rpc("A", "Request", "Response", http), said);
-    case("post: \"/v1/a/{missing}\" body: \"body\"", "no string field of that name");
-    case("post: \"/v1/a/{number}\" body: \"body\"", "no string field of that name");
-    case("post: \"/v1/a\" body: \"missing\"", "no single message field of that name");
-    case("post: \"/v1/a\" body: \"number\"", "no single message field of that name");
+    case("post: \"/v1/a/{missing}\" body: \"body\"", "no string or enum field of that name");
+    case("post: \"/v1/a/{number}\" body: \"body\"", "no string or enum field of that name");
+    case("post: \"/v1/a\" body: \"missing\"", "no single message, text or bytes field of that name");
+    case("post: \"/v1/a\" body: \"number\"", "no single message, text or bytes field of that name");
     case("post: \"/v1/a\"", "map the body to it");
     case("get: \"/v1/a\" body: \"body\"", "takes no body");
     case("get: \"v1/a\"", "must begin with `/`");
@@ -149,7 +149,9 @@ fn a_field_without_a_json_shape_is_refused() {
     case("int32 value = 1 [(admin.api.v1.field) = {format: FORMAT_PERCENTAGE}];", "only a string");
     case("int32 value = 1 [(admin.api.v1.field) = {format: FORMAT_DECIMAL}];", "only a string");
     let bytes = "message Odd { bytes value = 1; }";
-    refused(bytes, &rpc("A", "Odd", "Response", "get: \"/v1/a\""), "bytes cannot be part");
+    refused(bytes, &rpc("A", "Odd", "Response", "get: \"/v1/a\""), "bytes, which are the whole body");
+    let raw = rpc("A", "Odd", "Response", "post: \"/v1/a\" body: \"value\"");
+    refused(bytes, &raw, "needs `takes` in its policy");
     let mask = "message Odd { google.protobuf.FieldMask update_mask = 1; }";
     refused(mask, &rpc("A", "Odd", "Response", "get: \"/v1/a\""), "has no body");
     let wrapper = "message Odd { Inner inner = 1; } message Inner { option (admin.api.v1.message) = {wrapper: \"x\"}; string x = 1; }";
@@ -158,7 +160,8 @@ fn a_field_without_a_json_shape_is_refused() {
 
 #[test]
 fn a_response_that_is_no_envelope_is_refused() {
-    refused("", &rpc("A", "Id", "Data", "get: \"/v1/a\""), "must have the field `data`");
+    let odd = "message Odd { string other = 1; string data = 2; }";
+    refused(odd, &rpc("A", "Id", "Odd", "get: \"/v1/a\""), "must have the field `data`");
     refused("message Odd {}", &rpc("A", "Id", "Odd", "get: \"/v1/a\""), "success 204");
     let gone = "option (admin.api.v1.method) = {access: ACCESS_KEY scope: \"any\" success: 204};";
     refused(

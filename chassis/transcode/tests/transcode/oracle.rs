@@ -2,12 +2,21 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use chassis_transcode::Form;
 use chrono::{DateTime, SecondsFormat};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
 use proto::api::Format;
 
 pub(crate) fn envelope(response: &DynamicMessage) -> String {
     let mut json = object(response);
+    match Form::of(&response.descriptor()) {
+        Form::Whole => return format!("{{\"data\":{json},\"meta\":{{}}}}"),
+        Form::Field { .. } => {
+            let data = Form::data(&response.descriptor()).unwrap();
+            json = json.replacen(&format!("{{{:?}:", data.name()), "{\"data\":", 1);
+        }
+        Form::Nothing | Form::Unclear => {}
+    }
     if response.descriptor().get_field_by_name("meta").is_none() {
         json.truncate(json.len() - 1);
         json.push_str(",\"meta\":{}}");

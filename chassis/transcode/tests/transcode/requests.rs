@@ -43,7 +43,7 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
     for field in method.input().fields() {
         let value = request.get_field(&field).into_owned();
         if operation.path.contains(&format!("{{{}}}", field.name())) {
-            sent.path.push((field.name().to_owned(), escaped(value.as_str().unwrap())));
+            sent.path.push((field.name().to_owned(), escaped(&oracle::parameter(&field, &value))));
         } else if is_mask(&field) {
             // Set when the body is known.
         } else if rule.body == "*" {
@@ -51,6 +51,12 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
                 whole.set_field(&field, value);
             }
             sent.body = Some(oracle::sent(&whole).into());
+        } else if field.name() == rule.body && operation.request.takes_raw_body() {
+            let bytes = value.as_str().map(|text| text.as_bytes().to_vec());
+            sent.body = Some(bytes.or(value.as_bytes().map(|bytes| bytes.to_vec())).unwrap());
+        } else if operation.request.upload() == Some(field.number()) {
+            // The content follows the message.
+            expected.clear_field(&field);
         } else if field.name() == rule.body {
             let body = value.as_message().unwrap();
             // A signed body arrives with its signature; any other is JSON.
