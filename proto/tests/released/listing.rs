@@ -67,11 +67,14 @@ fn rpc(method: &MethodDescriptor, facts: &mut BTreeSet<String>) {
     ));
     let policy = policy::method(method).unwrap_or_default();
     let scope = if policy.scope.is_empty() { "none" } else { &policy.scope };
-    facts.insert(format!(
-        "access {name}: {} scope {scope} rate {}",
-        policy.access().as_str_name(),
-        policy.rate().as_str_name()
-    ));
+    let rate = policy.rate().as_str_name();
+    if policy.internal {
+        // What internal teams may call, they may go on calling when keys may as well.
+        facts.insert(format!("access {name}: ACCESS_MESH scope none rate {rate}"));
+        facts.insert(format!("keys {name}: scope {scope}"));
+    } else {
+        facts.insert(format!("access {name}: {} scope {scope} rate {rate}", policy.access().as_str_name()));
+    }
     let Some(rule) = policy::http_rule(method) else { return };
     let (verb, path) = match rule.pattern {
         Some(Pattern::Get(path)) => ("GET", path),

@@ -161,7 +161,10 @@ async fn hours_need_a_time_and_a_project_of_the_account() {
     assert_eq!(found, expected_faults(&expected));
     let request = LogHoursRequest { project_id: String::new(), entry: None };
     let refused = user.hours().log_hours(user.request(request)).await.unwrap_err();
-    assert_eq!(faults(&refused), expected_faults(&[("/project_id", "required"), ("/entry", "required")]));
+    assert_eq!(
+        faults(&refused),
+        expected_faults(&[("/entry", "required"), ("/entry/project_id", "required")])
+    );
     let mine = log(&user, &id(&user.project("Mine").await), entry("", "1")).await.unwrap().id;
     assert_eq!(faults(&submit(&stranger, &[&mine]).await.unwrap_err())[0].1, "unknown_reference");
 }

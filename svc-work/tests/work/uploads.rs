@@ -75,11 +75,11 @@ async fn a_repeated_upload_is_kept_once() {
 }
 
 #[tokio::test]
-async fn only_services_may_upload() {
+async fn an_upload_needs_its_scope() {
     let world = World::start().await;
     let user = world.user().await;
     let mut key = user.token.clone();
-    key.scopes = vec!["files.write".to_owned()];
+    key.scopes = vec!["files.read".to_owned()];
     let refused =
         user.files().upload_file(key.request(stream::iter(vec![first("a", b"x")]))).await.unwrap_err();
     assert_eq!(problem(&refused), "insufficient_scope");
