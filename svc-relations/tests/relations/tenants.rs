@@ -4,7 +4,7 @@
 use chassis_testing::{expected_faults, faults};
 use proto::relations::{
     BatchGetClientsRequest, ClientInput, ClientLinkInput, CreateSupplierRequest,
-    GetClientByExternalIdRequest, GetSupplierRequest, LinkClientRequest, 
+    GetClientByExternalIdRequest, GetSupplierRequest, LinkClientRequest, ListClientLinksRequest,
     ListClientsRequest, ListSuppliersRequest, SupplierInput, UpdateSupplierRequest,
 };
 
@@ -49,7 +49,7 @@ async fn links_do_not_cross_accounts() {
     assert!(is_not_found(&link(&stranger, &their_company, &own_person).await.unwrap_err()));
     let status = link(&stranger, &own_company, &their_person).await.unwrap_err();
     assert_eq!(faults(&status), expected_faults(&[("/link/client_id", "unknown_reference")]));
-    let links = stranger.request({ id: their_company });
+    let links = stranger.request(ListClientLinksRequest { id: their_company });
     assert!(is_not_found(&stranger.clients().list_client_links(links).await.unwrap_err()));
 }
 
