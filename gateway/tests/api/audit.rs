@@ -75,10 +75,12 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
 }
 
 /// Operations that change no record: they receive an event, and what follows from it is recorded where it happens.
-const NO_CHANGE: [&str; 8] = [
+const NO_CHANGE: [&str; 9] = [
     "POST /v1/automation/trigger",
     "POST /v1/webhooks/trigger",
     "POST /v1/automation/flows/test",
+    // They are drafts already.
+    "POST /v1/hours/reopen",
     // It has no records in the DNS, as before.
     "POST /v1/email-domains/{domain}/verify",
     // None of them shows its place.

@@ -338,7 +338,7 @@ pub(crate) fn body_for(operation: &Operation, things: &[(&str, String)]) -> Valu
         "/v1/payment-terms" => json!({"code": "CHANGED", "days": 7, "label": "Changed"}),
         "/v1/billing-settings" => json!({"payment_days": 21}),
         "/v1/deal-sources" => json!({"name": "Changed", "names": all("all sources")}),
-        "/v1/deal-sources/{name}" => json!({"new_name": "Changed source"}),
+        "/v1/deal-sources/{name}" => json!({"new_name": "Renamed"}),
         "/v1/pipelines" => {
             json!({"name": "Changed", "phases": ["First"], "ids": all("all pipelines")})
         }

@@ -125,7 +125,7 @@ async fn what_does_not_exist_is_not_found_and_a_wrong_method_lists_the_right_one
         (Some("GET, HEAD, OPTIONS, POST"), json!("method_not_allowed"))
     );
     let answer = api.send(Method::PUT, "/v1/clients/x", &[], "").await.expect(405);
-    assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS, PATCH"));
+    assert_eq!(answer.header("allow"), Some("DELETE, GET, HEAD, OPTIONS, PATCH"));
 }
 
 #[tokio::test]

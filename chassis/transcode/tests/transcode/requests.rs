@@ -43,7 +43,9 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
     for field in method.input().fields() {
         let value = request.get_field(&field).into_owned();
         if operation.path.contains(&format!("{{{}}}", field.name())) {
-            sent.path.push((field.name().to_owned(), escaped(&oracle::parameter(&field, &value))));
+            let text =
+                if request.has_field(&field) { oracle::parameter(&field, &value) } else { String::new() };
+            sent.path.push((field.name().to_owned(), escaped(&text)));
         } else if is_mask(&field) {
             // Set when the body is known.
         } else if rule.body == "*" {
@@ -89,6 +91,12 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
                 _ => {}
             }
         }
+    }
+    if let Some(mask) = method.input().fields().find(is_mask).filter(|_| rule.body == "*") {
+        let paths = whole.fields().map(|(field, _)| Value::String(field.name().to_owned())).collect();
+        let mut fields = expected.get_field(&mask).as_message().unwrap().clone();
+        fields.set_field_by_name("paths", Value::List(paths));
+        expected.set_field(&mask, Value::Message(fields));
     }
     sent.expected = expected.encode_to_vec();
     sent
