@@ -115,11 +115,15 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     answer
 }
 
-/// A body without an envelope: JSON Schema has a type for text only.
+/// A body without an envelope: what programs get of it. JSON Schema has a type for text, and none for bytes. Whoever
+/// parses YAML finds an object, all others have its text.
 pub(super) fn bare_content(media_type: &str) -> Value {
-    let is_text = media_type.starts_with("text/")
-        || ["xml", "json", "yaml"].iter().any(|end| media_type.ends_with(end));
-    if is_text { json!({"schema": {"type": "string"}}) } else { json!({}) }
+    match media_type {
+        json if json.ends_with("json") => json!({"schema": {"type": "object"}}),
+        yaml if yaml.ends_with("yaml") => json!({"schema": {"type": ["string", "object"]}}),
+        text if text.starts_with("text/") || text.ends_with("xml") => json!({"schema": {"type": "string"}}),
+        _ => json!({}),
+    }
 }
 
 fn has_own_path(route: &Route, routes: &[Route]) -> bool {
