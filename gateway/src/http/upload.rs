@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
+use chassis_rpc::peer::Part;
 use futures::StreamExt;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
@@ -35,8 +36,6 @@ const MAX_FIELD_BYTES: u64 = 16 << 10;
 const MAX_FORM_BYTES: u64 = (16 << 20) + (1 << 20);
 /// How long a client may send nothing.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// No message: a service that reads it refuses the whole upload.
-const ABORT: Bytes = Bytes::from_static(&[0x07]);
 
 /// An upload whose description has been read.
 pub(super) struct Upload {
@@ -96,15 +95,8 @@ impl Upload {
     ) -> Result<Result<Response<Bytes>, Status>, Refusal> {
         let (sender, receiver) = mpsc::channel(1);
         let answer = std::pin::pin!(upstream.upload(call, receiver));
-        let pump = std::pin::pin!(async {
-            let sent = self.pump(&sender, field).await;
-            if sent.is_err() {
-                // Without it the end of the stream would look like the end of the content.
-                let _ = sender.send(ABORT).await;
-            }
-            drop(sender);
-            sent
-        });
+        // Has the sender, so that the service refuses the upload when this ends early or is dropped.
+        let pump = std::pin::pin!(self.pump(sender, field));
         match select(answer, pump).await {
             // The service need not wait for the end, for example when there is too much.
             Either::Left((answer, _)) => Ok(answer),
@@ -113,16 +105,17 @@ impl Upload {
         }
     }
 
-    async fn pump(&mut self, sender: &mpsc::Sender<Bytes>, field: u32) -> Result<(), Refusal> {
+    async fn pump(&mut self, sender: mpsc::Sender<Part>, field: u32) -> Result<(), Refusal> {
         while let Some(mut data) = self.next().await? {
             while !data.is_empty() {
                 let part = data.split_to(data.len().min(CHUNK));
-                if sender.send(message(field, &part)).await.is_err() {
+                if sender.send(Some(message(field, &part))).await.is_err() {
                     // The service has answered, which `send` sees.
                     return Ok(());
                 }
             }
         }
+        let _ = sender.send(None).await;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chassis_base::error::status::{MAY_HAVE_HAPPENED, may_have_happened};
-use chassis_rpc::peer::{Peer, Peers, is_transport, was_not_sent};
+use chassis_rpc::peer::{Part, Peer, Peers, is_transport, was_not_sent};
 use http::uri::PathAndQuery;
 use prost::Message;
 use proto::api::HttpBody;
@@ -82,7 +82,7 @@ impl Upstream {
     pub async fn upload(
         &self,
         outgoing: &UpstreamCall,
-        rest: mpsc::Receiver<Bytes>,
+        rest: mpsc::Receiver<Part>,
     ) -> Result<Response<Bytes>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         attempts.repeatable = false;

@@ -2,6 +2,7 @@
 //! replicas are checked for health, so that replicas come and go without a restart and without a failed call.
 
 mod address;
+mod parts;
 mod replicas;
 mod status;
 mod target;
@@ -26,6 +27,7 @@ use replicas::Replicas;
 use target::Target;
 
 pub use address::PeerAddress;
+pub use parts::Part;
 pub use replicas::Choice;
 pub use status::{is_transport, was_not_sent};
 pub use target::MAX_HEADERS;
@@ -123,13 +125,13 @@ impl Peer {
         replica.judge(answer.await)
     }
 
-    /// Like [`call`](Self::call) for an rpc that takes a stream: `first`, and then what comes through the channel until it is
-    /// closed.
+    /// Like [`call`](Self::call) for an rpc that takes a stream: `first`, and then what comes through the channel. The service
+    /// refuses a stream whose sender was dropped before it said that this was all.
     pub async fn upload(
         &self,
         path: PathAndQuery,
         first: Bytes,
-        rest: mpsc::Receiver<Bytes>,
+        rest: mpsc::Receiver<Part>,
         metadata: MetadataMap,
         timeout: Duration,
         max_size: usize,
@@ -137,10 +139,7 @@ impl Peer {
         let replica = self.choose();
         let answer = async {
             let (mut grpc, request) = prepare(&replica, first, metadata, timeout, max_size).await?;
-            let request = request.map(|first| {
-                let rest = stream::unfold(rest, async |mut rest| Some((rest.recv().await?, rest)));
-                stream::iter([first]).chain(rest)
-            });
+            let request = request.map(|first| stream::iter([first]).chain(parts::messages(rest)));
             grpc.client_streaming(request, path, AsBytes).await
         };
         replica.judge(answer.await)
