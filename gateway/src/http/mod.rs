@@ -11,6 +11,7 @@ mod concurrency_limit;
 mod conditional;
 mod cors;
 mod download;
+mod form_body;
 mod operation;
 mod own;
 mod preference;

@@ -12,7 +12,7 @@ use futures::future::{Either, select};
 use futures::stream::BoxStream;
 use http::request::Parts;
 use http::{HeaderMap, header};
-use multer::{Constraints, Multipart, SizeLimit};
+use multer::Multipart;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use proto::api::Problem;
 use serde_json::{Map, Value};
@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tonic::{Response, Status};
 
 use super::body::media_type;
+use super::form_body::{Allowance, FormBody, TooMuch};
 use super::problem::Refusal;
 use super::upstream::{Upstream, UpstreamCall};
 
@@ -27,13 +28,14 @@ use super::upstream::{Upstream, UpstreamCall};
 const FILE: &str = "file";
 /// The most bytes of one message to the service.
 const CHUNK: usize = 64 << 10;
-/// The most memory that one upload takes: a part that is being read, one in the channel, and the window of the stream.
-pub(super) const COST: usize = 4 * CHUNK;
+/// The most memory that one upload takes: what is around the file of a form, a part that is being read, one that is being
+/// sent, one in the channel, and the window of the stream.
+pub(super) const COST: usize = MAX_AROUND_BYTES + 4 * CHUNK;
 /// The most fields of a form besides the file, and the most bytes of one of them.
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_BYTES: u64 = 16 << 10;
-/// The most bytes of a form: that of the largest file, and what is around it.
-const MAX_FORM_BYTES: u64 = (16 << 20) + (1 << 20);
+/// The most bytes of a form before its file, and the most after it. The parser may hold them all at once.
+const MAX_AROUND_BYTES: usize = 128 << 10;
 /// How long a client may send nothing.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -52,6 +54,7 @@ enum Content {
 /// A form whose fields before the file have been read.
 struct Form {
     parts: Multipart<'static>,
+    allowance: Allowance,
     /// `None` when all of it has been read.
     file: Option<multer::Field<'static>>,
 }
@@ -71,13 +74,12 @@ impl Upload {
             let boundary = multer::parse_boundary(sent.unwrap_or_default()).map_err(|_| {
                 Refusal::new(Problem::Malformed, "The form has no `boundary` in its Content-Type.")
             })?;
-            let limit = SizeLimit::new().whole_stream(MAX_FORM_BYTES);
-            let limits = Constraints::new().size_limit(limit);
-            let stream = body.into_data_stream();
-            let mut form = Multipart::with_constraints(stream, boundary, limits);
-            let file = read_fields(&mut form, &mut fields).await?;
+            let allowance = Allowance::new(MAX_AROUND_BYTES);
+            let body = FormBody::new(body.into_data_stream(), allowance.clone());
+            let mut parts = Multipart::new(body, boundary);
+            let file = read_fields(&mut parts, &allowance, &mut fields).await?;
             describe(&mut fields, file.file_name(), file.content_type().map(AsRef::as_ref));
-            Content::Form(Box::new(Form { parts: form, file: Some(file) }))
+            Content::Form(Box::new(Form { parts, allowance, file: Some(file) }))
         } else {
             let name = disposition_name(&parts.headers);
             describe(&mut fields, name.as_deref(), sent);
@@ -128,12 +130,15 @@ impl Upload {
             },
             Content::Form(form) => {
                 if let Some(file) = &mut form.file {
-                    if let Some(data) = in_time(file.chunk()).await?.map_err(|error| unreadable(&error))? {
+                    // How large a file may be is for the service to say.
+                    form.allowance.set(CHUNK);
+                    if let Some(data) = step(&form.allowance, file.chunk()).await? {
                         return Ok(Some(data));
                     }
                     form.file = None;
+                    form.allowance.set(MAX_AROUND_BYTES);
                 }
-                match in_time(form.parts.next_field()).await?.map_err(|error| unreadable(&error))? {
+                match step(&form.allowance, form.parts.next_field()).await? {
                     Some(_) => {
                         let detail = "Nothing may follow the part `file`: send its fields before it, and one file at a time.";
                         Err(Refusal::new(Problem::Malformed, detail))
@@ -148,10 +153,11 @@ impl Upload {
 /// The fields of a form up to its file.
 async fn read_fields(
     form: &mut Multipart<'static>,
+    allowance: &Allowance,
     fields: &mut Map<String, Value>,
 ) -> Result<multer::Field<'static>, Refusal> {
     for _ in 0..=MAX_FIELDS {
-        let field = in_time(form.next_field()).await?.map_err(|error| unreadable(&error))?;
+        let field = step(allowance, form.next_field()).await?;
         let Some(mut field) = field else {
             return Err(Refusal::new(Problem::Malformed, "The form has no part `file` with the content."));
         };
@@ -160,7 +166,7 @@ async fn read_fields(
             return Ok(field);
         }
         let mut value = BytesMut::new();
-        while let Some(data) = in_time(field.chunk()).await?.map_err(|error| unreadable(&error))? {
+        while let Some(data) = step(allowance, field.chunk()).await? {
             if value.len() + data.len() > usize::try_from(MAX_FIELD_BYTES).unwrap_or(usize::MAX) {
                 let detail = format!(
                     "The part `{FILE}` must come first, or after fields of at most {MAX_FIELD_BYTES} bytes."
@@ -229,15 +235,23 @@ async fn in_time<T>(next: impl Future<Output = T>) -> Result<T, Refusal> {
     })
 }
 
+/// A step of the parser of a form.
+async fn step<T>(allowance: &Allowance, next: impl Future<Output = multer::Result<T>>) -> Result<T, Refusal> {
+    let done = in_time(allowance.within(next)).await?.map_err(|TooMuch| {
+        let detail = format!(
+            "What the form has before or after the part `{FILE}` must have at most {MAX_AROUND_BYTES} bytes."
+        );
+        Refusal::new(Problem::TooLarge, detail)
+    })?;
+    done.map_err(|error| unreadable(&error))
+}
+
 fn ended_early() -> Refusal {
     Refusal::new(Problem::Malformed, "The body ended early. Nothing was stored.")
 }
 
 fn unreadable(error: &multer::Error) -> Refusal {
     match error {
-        multer::Error::StreamSizeExceeded { limit } => {
-            Refusal::new(Problem::TooLarge, format!("The form must have at most {limit} bytes."))
-        }
         multer::Error::StreamReadFailed(_) | multer::Error::IncompleteStream => ended_early(),
         other => Refusal::new(Problem::Malformed, format!("The form cannot be read: {other}.")),
     }

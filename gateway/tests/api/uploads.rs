@@ -114,6 +114,34 @@ async fn what_is_no_upload_is_refused_and_stores_nothing() {
 }
 
 #[tokio::test]
+async fn a_form_has_its_bytes_in_its_file_and_little_around_it() {
+    let mesh = Mesh::start().await;
+    let api = mesh.api(FILES).await;
+    let padding = format!("\r\nX-Padding: {}", "a".repeat(400 << 10));
+    let file = |content: &[u8]| part("file", "; filename=\"a.txt\"", content);
+    let largest = bytes(16 << 20);
+    for (case, body) in [
+        ("a head before the file", form(&[part("name", &padding, b"a.txt"), file(b"text")])),
+        ("the head of the file", form(&[part("file", &padding, b"text")])),
+        ("many fields", form(&[part("x", "", &[b'a'; 16 << 10]).repeat(12), file(b"text")])),
+        ("a head after the file", form(&[file(b"text"), part("name", &padding, b"a.txt")])),
+        ("what is before the first part", [padding.as_bytes(), &form(&[file(b"text")])].concat()),
+        ("the file", form(&[file(&[largest.as_slice(), &bytes(400 << 10)].concat())])),
+    ] {
+        let answer = send(&api, "/v1/files", &[FORM], body).await;
+        assert_eq!((answer.status.as_u16(), answer.at("/code")), (413, json!("too_large")), "{case}");
+        if case != "the file" {
+            let detail = answer.at("/detail").to_string();
+            assert!(detail.contains("part `file`") && detail.contains("131072"), "{case}: {detail}");
+        }
+    }
+    assert_eq!(api.get("/v1/files").await.at("/meta/total"), 0);
+    let few = vec![part("x", "", b"1"); 19].concat();
+    let within = part("name", &padding[..100 << 10], b"a.txt");
+    send(&api, "/v1/files", &[FORM], form(&[few, within, file(&largest)])).await.expect(201);
+}
+
+#[tokio::test]
 async fn an_upload_whose_client_goes_away_stores_nothing() {
     let mesh = Mesh::start().await;
     let api = mesh.api(FILES).await;
