@@ -29,20 +29,17 @@ use proto::work::note_service_server::NoteServiceServer;
 use proto::work::project_service_server::ProjectServiceServer;
 use proto::work::task_service_server::TaskServiceServer;
 use sqlx::migrate::Migrator;
-use tokio::sync::Semaphore;
 use tonic::service::RoutesBuilder;
 
 use crate::file::DownloadLinks;
-
-/// How many files are in memory at the same time, each up to 16 MiB.
-const MAX_FILES_IN_MEMORY: usize = 32;
+use crate::file::slots::FileSlots;
 
 pub struct Work {
     db: Db,
     files: Files,
     links: DownloadLinks,
     /// One limit for uploads and downloads together.
-    slots: Arc<Semaphore>,
+    slots: Arc<FileSlots>,
     references: References,
     outgoing: Outgoing,
 }
@@ -58,7 +55,7 @@ impl Service for Work {
             db: runtime.db.clone(),
             files: runtime.files()?,
             links: DownloadLinks::new(runtime.tokens.clone(), &runtime.public_url),
-            slots: Arc::new(Semaphore::new(MAX_FILES_IN_MEMORY)),
+            slots: Arc::new(FileSlots::new()),
             references: runtime.references(),
             outgoing: runtime.outgoing(),
         })

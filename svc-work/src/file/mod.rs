@@ -4,6 +4,7 @@
 pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
+pub(crate) mod slots;
 mod store;
 pub(crate) mod worker;
 

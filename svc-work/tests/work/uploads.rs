@@ -3,7 +3,8 @@ use chassis_testing::eventually;
 use chassis_testing::{expected_faults, faults};
 use chassis_work::files::Key;
 use chrono::TimeDelta;
-use futures::stream;
+use futures::future::select_all;
+use futures::{StreamExt, stream};
 use proto::work::{FileInput, UploadFileRequest};
 use serde_json::json;
 
@@ -83,6 +84,21 @@ async fn an_upload_needs_its_scope() {
     let refused =
         user.files().upload_file(key.request(stream::iter(vec![first("a", b"x")]))).await.unwrap_err();
     assert_eq!(problem(&refused), "insufficient_scope");
+}
+
+#[tokio::test]
+async fn uploads_of_one_account_that_do_not_end_leave_room_for_another() {
+    let world = World::start().await;
+    let [user, other] = [world.user().await, world.user().await];
+    // One more than all accounts together can have in memory.
+    let endless = (0..33).map(|_| {
+        let request = user.request(stream::iter([first("a", b"x")]).chain(stream::pending()));
+        let mut files = user.files();
+        Box::pin(async move { files.upload_file(request).await.unwrap_err() })
+    });
+    let (refused, _, _held) = select_all(endless).await;
+    assert_eq!(problem(&refused), "unavailable");
+    other.upload("b", "", b"y").await;
 }
 
 #[tokio::test]

@@ -12,10 +12,9 @@ use chassis_work::files::{HttpBodies, Key};
 use proto::api::{HttpBody, Problem};
 use proto::work::DownloadFileRequest;
 use proto::work::file_download_service_server::FileDownloadService;
-use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
-use super::too_many_files;
+use crate::file::slots::FileSlots;
 use crate::file::{DownloadLinks, rules, store};
 
 pub(crate) struct Downloads {
@@ -23,7 +22,7 @@ pub(crate) struct Downloads {
     pub files: Files,
     pub links: DownloadLinks,
     /// Shared with [`FilesRpc`](super::FilesRpc).
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<FileSlots>,
 }
 
 #[tonic::async_trait]
@@ -56,8 +55,7 @@ impl FileDownloadService for Downloads {
             ..HttpBody::default()
         };
         // A file that is sent in one message is in memory as a whole.
-        let _slot =
-            if streamed { None } else { Some(self.slots.try_acquire().map_err(|_| too_many_files())?) };
+        let _slot = if streamed { None } else { Some(self.slots.enter(account)?) };
         reading.answer(head, streamed).await
     }
 }

@@ -6,7 +6,6 @@ mod upload;
 
 use std::sync::Arc;
 
-use chassis_base::error::status;
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_data::list::Selection;
@@ -20,9 +19,9 @@ use proto::work::{
     DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
     ListFilesResponse, ReadFileRequest, ReadFileResponse, UploadFileRequest, UploadFileResponse,
 };
-use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::slots::FileSlots;
 use super::store::Filter;
 use super::{DownloadLinks, operations, rules, store};
 use crate::error::Error;
@@ -35,8 +34,7 @@ pub(crate) struct FilesRpc {
     pub db: Db,
     pub files: Files,
     pub links: DownloadLinks,
-    /// Limits how many files are in memory: an upload always is, and a download that is sent in one message.
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<FileSlots>,
 }
 
 #[tonic::async_trait]
@@ -117,11 +115,6 @@ impl FileService for FilesRpc {
         &self,
         request: Request<Streaming<UploadFileRequest>>,
     ) -> Result<Response<UploadFileResponse>, Status> {
-        let _slot = self.slots.try_acquire().map_err(|_| too_many_files())?;
-        upload::receive(&self.db, &self.files, &self.links, request).await
+        upload::receive(self, request).await
     }
-}
-
-fn too_many_files() -> Status {
-    status::unavailable("Too many files are on their way. Repeat the request in a moment.")
 }

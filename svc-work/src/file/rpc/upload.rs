@@ -1,9 +1,8 @@
 //! Receives an upload: collects its parts up to the limit, stores the bytes, then writes the row. A file of its
 //! own, because the request is a stream.
 
-use chassis_data::{Db, Tx};
+use chassis_data::Tx;
 use chassis_rpc::{Call, Context};
-use chassis_work::Files;
 use chassis_work::files::Key;
 use proto::api::Fault;
 use proto::work::{FileInput, UploadFileRequest, UploadFileResponse};
@@ -11,6 +10,7 @@ use proto::{At, Check, Faults};
 use sha2::{Digest, Sha256};
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::FilesRpc;
 use crate::error::Error;
 use crate::file::{DownloadLinks, Record, Source, operations, rules};
 
@@ -20,12 +20,11 @@ const AREA: &str = "uploads";
 const SOURCE: &str = "upload";
 
 pub(super) async fn receive(
-    db: &Db,
-    files: &Files,
-    links: &DownloadLinks,
+    FilesRpc { db, files, links, slots }: &FilesRpc,
     request: Request<Streaming<UploadFileRequest>>,
 ) -> Result<Response<UploadFileResponse>, Status> {
     let (context, parts) = Context::take(request)?;
+    let _slot = slots.enter(context.account_id())?;
     let Upload { file, bytes, faults } = collect(parts, files.max_bytes()).await?;
     let account = context.account_id();
     let id = context.clock.id();
