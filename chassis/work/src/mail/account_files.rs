@@ -17,7 +17,7 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 use uuid::Uuid;
 
-use super::message::Attached;
+use super::message::{Attached, AttachedFile};
 
 /// The most files of a mail, and the most bytes that they have together, as the proto files say.
 const MAX_FILES: usize = 10;
@@ -34,16 +34,6 @@ const PREFIX: &str = "account-file:";
 #[derive(Clone)]
 pub struct AccountFiles {
     outgoing: Outgoing,
-}
-
-/// A file that a mail brings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttachedFile {
-    pub id: Uuid,
-    pub name: String,
-    pub content_type: String,
-    /// In bytes.
-    pub size: u64,
 }
 
 impl AccountFiles {

@@ -7,8 +7,6 @@ use proto::api::Fault;
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::account_files::AttachedFile;
-
 /// A mail to be sent. Addresses have been parsed: see [`mailbox`] and [`Mailer::sender`](super::Mailer::sender).
 #[derive(Clone, Debug)]
 pub struct Mail {
@@ -36,6 +34,16 @@ pub enum Attachment {
     Later { reference: String },
     /// A file of the account, read at delivery. If it was deleted by then, the mail goes without it.
     File { id: Uuid, size: u64 },
+}
+
+/// A file of the account that a mail brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedFile {
+    pub id: Uuid,
+    pub name: String,
+    pub content_type: String,
+    /// In bytes.
+    pub size: u64,
 }
 
 impl From<&AttachedFile> for Attachment {

@@ -25,13 +25,13 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use account_files::{AccountFiles, AttachedFile};
+pub use account_files::AccountFiles;
 pub use delivery::{Attempted, DeliveryObserver, MAX_ATTEMPTS, worker};
 pub use forget::forget;
 pub use keys::{delete_key, key_record, put_key, server as key_server};
 pub use lettre::message::Mailbox;
 pub use mailer::{Mailer, Sender};
-pub use message::{Attached, Attachment, AttachmentSource, Mail, mailbox, read_addresses};
+pub use message::{Attached, AttachedFile, Attachment, AttachmentSource, Mail, mailbox, read_addresses};
 pub use outcome::{Outcome, Status, outcomes, statuses};
 pub use purge::worker as purge_worker;
 pub use queue::queue;
