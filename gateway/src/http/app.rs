@@ -12,7 +12,7 @@ use super::byte_budget::ByteBudget;
 use super::client_address::Proxies;
 use super::concurrency_limit::ConcurrencyLimit;
 use super::cors::Cors;
-use super::own::OwnServices;
+use super::own_services::OwnServices;
 use super::upstream::Upstreams;
 use crate::keys::{Authenticator, TokenCache};
 use crate::limits::Limits;

@@ -14,6 +14,7 @@ mod download;
 mod form_body;
 mod operation;
 mod own;
+mod own_services;
 mod preference;
 pub mod problem;
 mod public;
@@ -50,7 +51,7 @@ pub use byte_budget::ByteBudget;
 pub use client_address::Proxies;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use cors::Cors;
-pub use own::OwnServices;
+pub use own_services::OwnServices;
 pub use upstream::Upstreams;
 
 type Shared = State<Arc<App>>;
