@@ -117,7 +117,7 @@ pub(super) async fn create_phase(
     name: &str,
 ) -> Result<FoundPhase, Error> {
     tx.valid()?;
-    let mut pipeline = rules::find(list_locked(tx).await?, pipeline_id)?;
+    let mut pipeline = rules::find_named(list_locked(tx).await?, pipeline_id)?;
     let at = At::ROOT.name("name");
     ordering::check_length(pipeline.phases.len(), MAX_PHASES, "phases", &at, &mut tx.faults);
     tx.valid()?;
@@ -180,7 +180,7 @@ pub(super) async fn reorder_phases(
     ids: &[String],
 ) -> Result<Pipeline, Error> {
     tx.valid()?;
-    let mut pipeline = rules::find(list_locked(tx).await?, pipeline_id)?;
+    let mut pipeline = rules::find_named(list_locked(tx).await?, pipeline_id)?;
     let existing: Vec<Uuid> = pipeline.phases.iter().map(|phase| phase.id).collect();
     let ids = rules::read_order(ids, &existing, kind::PHASE, &mut tx.faults);
     tx.valid()?;

@@ -12,8 +12,22 @@ use crate::error::Error;
 use crate::{kind, ordering};
 
 pub(super) fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
+    with_id(pipelines, id).ok_or(Error::NotFound(kind::PIPELINE))
+}
+
+/// The pipeline that a request names in its body, in `pipeline_id`.
+pub(super) fn find_named(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
+    with_id(pipelines, id).ok_or_else(|| {
+        let mut faults = Faults::default();
+        let detail = "pipeline_id must be the id of a pipeline of this account";
+        faults.add(&At::ROOT.name("pipeline_id"), Fault::UnknownReference, detail);
+        chassis_base::Error::from(faults).into()
+    })
+}
+
+fn with_id(pipelines: Vec<Pipeline>, id: &str) -> Option<Pipeline> {
     let id = id::parse(id);
-    pipelines.into_iter().find(|pipeline| Some(pipeline.id) == id).ok_or(Error::NotFound(kind::PIPELINE))
+    pipelines.into_iter().find(|pipeline| Some(pipeline.id) == id)
 }
 
 pub(super) fn find_phase(pipelines: Vec<Pipeline>, id: &str) -> Result<FoundPhase, Error> {

@@ -1,4 +1,4 @@
-use chassis_testing::expected_faults;
+use chassis_testing::{expected_faults, faults};
 use proto::crm::{
     CreatePhaseRequest, CreatePipelineRequest, DeletePhaseRequest, DeletePipelineRequest, PipelineInput,
     ReorderPhasesRequest, ReorderPipelinesRequest, UpdatePhaseRequest, UpdatePipelineRequest,
@@ -149,6 +149,24 @@ async fn phases_are_added_renamed_put_into_order_and_removed() {
     delete_phase(&user, ids[0].clone()).await.unwrap();
     let last = delete_phase(&user, ids[2].clone()).await.unwrap_err();
     assert_eq!(last.code(), Code::FailedPrecondition, "a pipeline needs a phase");
+}
+
+#[tokio::test]
+async fn a_phase_that_names_no_pipeline_of_the_account_is_refused_at_that_field() {
+    let world = World::new().await;
+    let [user, other] = [world.user().await, world.user().await];
+    let foreign = other.pipeline("Rent", &["Ask"]).await.id;
+    for unknown in ["x", "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", &foreign] {
+        let pipeline_id = || unknown.to_owned();
+        let create = CreatePhaseRequest { pipeline_id: pipeline_id(), name: "Visit".into() };
+        let order = ReorderPhasesRequest { pipeline_id: pipeline_id(), ids: vec![] };
+        let created = user.pipelines().create_phase(user.request(create)).await.map(drop);
+        let ordered = user.pipelines().reorder_phases(user.request(order)).await.map(drop);
+        for refused in [created, ordered] {
+            let refused = faults(&refused.unwrap_err());
+            assert_eq!(refused, expected_faults(&[("/pipeline_id", "unknown_reference")]));
+        }
+    }
 }
 
 #[tokio::test]
