@@ -1,5 +1,6 @@
 //! Reads the log in the order of its positions.
 
+use chassis_base::paging::MAX_PAGE_BYTES;
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
@@ -14,6 +15,8 @@ use crate::long_pages::PageBytes;
 const WINDOW: i64 = 5000;
 /// The most bytes of a page, unless its first entry is longer. Below what a gRPC client takes by default, 4 MiB.
 const MAX_BYTES: usize = 2 << 20;
+const TOO_LONG: &str = "The records that were asked for have more than 4 MiB together. Ask for fewer at a time, for example with a \
+                        smaller `per_page`.";
 const BEYOND: &str = "The log ends before this position: the data was restored from a backup. Read the changes again \
                       from the beginning.";
 
@@ -144,6 +147,49 @@ pub(super) async fn history(
         entries.add(&row)?;
     }
     Ok((entries.kept, entries.is_cut))
+}
+
+/// A record as it is now.
+#[derive(chassis_derive::FromRow)]
+pub(super) struct Latest {
+    pub record_id: String,
+    pub message: String,
+    pub image: Vec<u8>,
+}
+
+/// The present states of these records, in no order.
+pub(super) async fn latest(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: &str,
+    ids: &[String],
+) -> Result<Vec<Latest>, Error> {
+    let mut rows = sqlx::query(
+        "select latest.record_id, latest.message, latest.image
+         from (select distinct unnest($3::text[]) as record_id) wanted
+         cross join lateral (
+            select record_id, change, message, image from log entry
+            where entry.account_id = $1 and entry.record_id = wanted.record_id and entry.kind = $2
+                and entry.change is not null and entry.version > 0
+            order by entry.version desc limit 1) latest
+         where latest.change <> 'deleted' and latest.image is not null",
+    )
+    .bind(account)
+    .bind(kind)
+    .bind(ids)
+    .fetch(connection);
+    let (mut found, mut bytes, mut is_long) = (Vec::new(), PageBytes::new(account), false);
+    // The rows after the last are read too, as a connection with unread rows cannot be used again.
+    while let Some(row) = rows.try_next().await? {
+        is_long = is_long || bytes.add(&row)? > MAX_PAGE_BYTES;
+        if !is_long {
+            found.push(Latest::from_row(&row)?);
+        }
+    }
+    if is_long {
+        return Err(Error::problem(Problem::TooLarge, TOO_LONG));
+    }
+    Ok(found)
 }
 
 /// Entries up to a number and up to [`MAX_BYTES`].

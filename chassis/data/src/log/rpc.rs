@@ -9,9 +9,10 @@ use chassis_rpc::scope;
 use futures::stream::BoxStream;
 use proto::log::log_service_server::{LogService, LogServiceServer};
 use proto::log::{
-    FollowLogRequest, FollowLogResponse, GetLogHeadRequest, GetLogHeadResponse, LogEntry, LogFault, LogHead,
-    ReadHistoryRequest, ReadHistoryResponse, ReadLogRequest, ReadLogResponse, SnapshotLogRequest,
-    SnapshotLogResponse, VerifyLogRequest, VerifyLogResponse,
+    BatchGetRecordsRequest, BatchGetRecordsResponse, FollowLogRequest, FollowLogResponse, GetLogHeadRequest,
+    GetLogHeadResponse, LogEntry, LogFault, LogHead, LoggedRecord, ReadHistoryRequest, ReadHistoryResponse,
+    ReadLogRequest, ReadLogResponse, SnapshotLogRequest, SnapshotLogResponse, VerifyLogRequest,
+    VerifyLogResponse,
 };
 use sqlx::PgConnection;
 use tokio::time::{Instant, timeout_at};
@@ -76,6 +77,22 @@ impl LogService for Log {
             async |connection: &mut PgConnection| read::history(connection, account, &input, limit).await;
         let (entries, more) = self.db.read(read).await?;
         Ok(Response::new(ReadHistoryResponse { entries: shown(entries)?, more }))
+    }
+
+    async fn batch_get_records(
+        &self,
+        request: Request<BatchGetRecordsRequest>,
+    ) -> Result<Response<BatchGetRecordsResponse>, Status> {
+        let (context, BatchGetRecordsRequest { kind, record_ids }) = Call::open(request)?.valid()?;
+        let account = context.account_id();
+        let read =
+            async |connection: &mut PgConnection| read::latest(connection, account, &kind, &record_ids).await;
+        let found = self.db.read(read).await?;
+        let message = found.first().map(|record| record.message.clone()).unwrap_or_default();
+        let records = found.into_iter().filter(|record| record.message == message);
+        let records = records.map(|record| LoggedRecord { id: record.record_id, image: record.image.into() });
+        let records = records.collect();
+        Ok(Response::new(BatchGetRecordsResponse { message, records }))
     }
 
     async fn get_log_head(
