@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chassis_base::{Account, AccountId, Clock, Error};
+use chassis_rpc::export::Export;
 use sqlx::PgConnection;
 
 use crate::account;
 use crate::connect::{Address, in_schema, plain_options};
+use crate::list::export::{self, Places};
 use crate::log::event::Listener;
 use crate::log::snapshot::SharedRecords;
 use crate::log::watch::Watch;
@@ -37,6 +39,7 @@ pub struct Db {
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) sequences: Arc<Sequences>,
     pub(crate) preparing: Arc<Preparing>,
+    pub(crate) exports: Arc<Places>,
 }
 
 impl Db {
@@ -76,6 +79,7 @@ impl Db {
             numbers,
             sequences,
             preparing,
+            exports: Arc::new(Places::new(size)),
         })
     }
 
@@ -99,6 +103,9 @@ impl Db {
         E: From<Error>,
         F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
     {
+        if let Some(export) = Export::current() {
+            return export::read(self, &export, query).await;
+        }
         let mut connection = self.acquire().await?;
         let (found, noticed) = noticing(query(&mut connection)).await;
         let found = found?;

@@ -66,7 +66,7 @@ impl PageBytes {
 
 /// The size of a row in bytes, as the server sent it: its values are in memory one behind the other, so that the first and
 /// the last one suffice.
-fn size(row: &PgRow) -> usize {
+pub(crate) fn size(row: &PgRow) -> usize {
     let value = |index| row.try_get_raw(index).ok()?.as_bytes().ok().map(<[u8]>::as_ptr_range);
     let (first, last) = ((0..row.len()).find_map(value), (0..row.len()).rev().find_map(value));
     first.zip(last).map_or(0, |(first, last)| last.end.addr().saturating_sub(first.start.addr()))

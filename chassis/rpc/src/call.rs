@@ -26,7 +26,9 @@ pub const CARRIED_FAULTS: &str = "x-faults-bin";
 pub const DRY_RUN: &str = "/dry-run";
 /// What the path of a call with a precondition begins with, after [`DRY_RUN`], for the same reason.
 pub const CONDITIONAL: &str = "/conditional";
-/// Set on the response of such a call: an encoded `admin.api.v1.Rehearsal`.
+/// What the path of a list begins with if all of it is asked for, as a stream of pages. In the path for the same reason.
+pub const EXPORT: &str = "/export";
+/// Set on the response of a call with [`DRY_RUN`]: an encoded `admin.api.v1.Rehearsal`.
 pub const REHEARSAL: &str = "x-rehearsal-bin";
 /// What must hold for a write: an encoded `admin.api.v1.Precondition`.
 pub const PRECONDITION: &str = "x-precondition-bin";

@@ -3,6 +3,7 @@
 //! any one service.
 
 pub mod call;
+pub mod export;
 pub mod link;
 pub mod mesh;
 pub mod outgoing;

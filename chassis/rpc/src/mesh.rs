@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chassis_base::Clock;
 use chassis_base::error::status::{in_doubt, of_problem, unavailable};
 use chassis_base::shares::Shares;
+use futures::future::Either;
 use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::BodyExt;
 use prost::Message;
@@ -25,7 +26,10 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::call::{CARRIED_FAULTS, CONDITIONAL, Context, DRY_RUN, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID};
+use crate::call::{
+    CARRIED_FAULTS, CONDITIONAL, Context, DRY_RUN, EXPORT, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID,
+};
+use crate::export;
 use crate::scope::{self, Effect, Retained};
 use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
@@ -108,6 +112,7 @@ where
         }
         let dry_run = take_prefix(&mut request, DRY_RUN);
         let is_conditional = take_prefix(&mut request, CONDITIONAL);
+        let is_export = take_prefix(&mut request, EXPORT);
         let Some(rpc) = shared.rpcs.get(request.uri().path()) else {
             // Health, reflection, or an unknown path: these need no account.
             return Box::pin(self.inner.call(request));
@@ -115,6 +120,9 @@ where
         if dry_run && rpc.cannot_rehearse {
             let detail = "This call involves somebody outside, which cannot be undone.";
             return refuse(of_problem(Problem::CannotRehearse, detail, Vec::new(), None));
+        }
+        if is_export && !export::is_list(rpc.path) {
+            return refuse(Status::unimplemented("this call has no list to export"));
         }
         // The permit is held until the handler returns. A request without one is refused: a queue would only add delay.
         let Ok(permit) = Arc::clone(&shared.capacity).try_acquire_owned() else {
@@ -144,7 +152,12 @@ where
         };
         request.extensions_mut().insert(context);
         let call = scope::Call { account, dry_run, effect: effect.clone(), kept: kept.clone() };
-        let answer = scope::call(call, self.inner.call(request));
+        let answer = if is_export {
+            let answer = export::answer(self.inner.clone(), request, shared.deadline);
+            Either::Left(scope::call(call, answer))
+        } else {
+            Either::Right(scope::call(call, self.inner.call(request)))
+        };
         let answer = async move {
             let started = Instant::now();
             // At the deadline the handler is dropped at its current await; `effect` says whether it had sent a commit.

@@ -34,6 +34,12 @@ pub async fn call<T>(Call { account, dry_run, effect, kept }: Call, work: impl F
     SCOPE.scope(Scope { account, background: false, dry_run, effect, kept }, work).await
 }
 
+/// Runs a part of a call outside the task that began it.
+pub(crate) async fn continued<T>(account: AccountId, work: impl Future<Output = T>) -> T {
+    let (effect, kept) = (Effect::default(), Retained::default());
+    call(Call { account, dry_run: false, effect, kept }, work).await
+}
+
 /// Runs background work for an account.
 pub async fn background<T>(account: AccountId, work: impl Future<Output = T>) -> T {
     let (effect, kept) = (Effect::default(), Retained::default());

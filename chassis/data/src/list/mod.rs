@@ -3,6 +3,7 @@
 //! Column and table names come from the code, values are always bound. The order ends with the id, so that the pages of
 //! an unchanged list never repeat or skip a row.
 
+pub(crate) mod export;
 mod search;
 mod selection;
 
@@ -10,6 +11,7 @@ use std::fmt::Write;
 
 use chassis_base::paging::{MAX_PAGE_BYTES, Page};
 use chassis_base::{AccountId, Error};
+use chassis_rpc::export::Export;
 use futures::TryStreamExt;
 use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -260,15 +262,20 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Fetches a page, and cuts it where its entries become too long for one response. Takes one round trip.
+    /// Fetches a page, and cuts it where its entries become too long for one response. Takes one round trip. In an export it
+    /// is the next part of the whole list, without a total.
     pub async fn fetch<R>(
         self,
         connection: &mut PgConnection,
         page: Page,
     ) -> Result<(Vec<R>, PageMeta), Error>
     where
-        R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+        R: for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static,
     {
+        if let Some(export) = Export::current() {
+            let (sql, values) = self.whole();
+            return Ok((export::fetch(connection, &export, sql, values).await?, PageMeta::default()));
+        }
         let account = self.account;
         let preparation = self.preparation();
         let (sql, values) = self.statement(page.size(), page.offset());
@@ -331,6 +338,16 @@ impl<'a> List<'a> {
 
     fn is_newest_first(&self) -> bool {
         self.order.column == NEWEST.column && self.order.descending
+    }
+
+    /// Builds the statement for all rows.
+    fn whole(self) -> (String, PgArguments) {
+        let Self { table, columns, conditions, values, order: Order { column, descending, .. }, .. } = self;
+        let direction = if descending { "desc" } else { "asc" };
+        let sql = format!(
+            "select {columns} from {table} where {conditions} order by {column} {direction}, id {direction}"
+        );
+        (sql, values.arguments)
     }
 
     /// Builds the statement for the total and the rows. The left join keeps the total when the page is empty. The
