@@ -10,12 +10,18 @@ use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
 
+use crate::expand::Expansion;
 use crate::operation::Answered;
 pub use crate::operation::{Answer, Error, Operation, variable};
 use crate::plan::Shapes;
 use crate::records;
 use crate::render::ResponsePlan;
 use crate::request::RequestPlan;
+
+/// What the path of a list ends with if all of it is asked for.
+pub const EXPORT: &str = "/export";
+/// The area of the gateway's own operations.
+const GATEWAY: &str = "gateway";
 
 /// The message that is the whole response body, without an envelope.
 pub const HTTP_BODY: &str = "admin.api.v1.HttpBody";
@@ -25,9 +31,14 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
     let (mut operations, mut shapes) = (Vec::new(), Shapes::default());
     for service in pool.services() {
         for method in service.methods() {
-            let operation = operation(&method, &mut shapes)
-                .map_err(|problem| Error { rpc: method.full_name().to_owned(), problem })?;
-            operations.extend(operation);
+            let error = |problem| Error { rpc: method.full_name().to_owned(), problem };
+            let Some(mut operation) = operation(&method, &mut shapes).map_err(error)? else { continue };
+            operations.extend(export(&method, &operation, &mut shapes).map_err(error)?);
+            if operation.method == Method::GET && operation.envelope().is_some() {
+                operation.expansions = Expansion::all(&method);
+                operation.request.has_expansions = !operation.expansions.is_empty();
+            }
+            operations.push(operation);
         }
     }
     refuse_ambiguous(&operations)?;
@@ -93,7 +104,7 @@ fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Op
     let response = answer(method, &policy, shapes)?;
     let request = match &response {
         Answer::Envelope(plan) => request.answered_by(plan),
-        Answer::HttpBody | Answer::Stream => request,
+        Answer::HttpBody | Answer::Stream | Answer::Export(_) => request,
     };
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
@@ -109,7 +120,36 @@ fn operation(method: &MethodDescriptor, shapes: &mut Shapes) -> Result<Option<Op
         location: None,
         answered: Answered::by(method),
         target: None,
+        expansions: Vec::new(),
     }))
+}
+
+/// Whether all of a list can be asked for, besides its pages. Those of the gateway itself are short.
+pub fn is_exportable(operation: &Operation) -> bool {
+    operation.method == Method::GET
+        && operation.is_list()
+        && operation.request.has_page()
+        && operation.peer != GATEWAY
+        && matches!(operation.response, Answer::Envelope(_))
+}
+
+/// The operation that answers with all of a list.
+fn export(
+    method: &MethodDescriptor,
+    list: &Operation,
+    shapes: &mut Shapes,
+) -> Result<Option<Operation>, String> {
+    if !is_exportable(list) {
+        return Ok(None);
+    }
+    let Some(mut export) = operation(method, shapes)? else { return Ok(None) };
+    export.path.push_str(EXPORT);
+    export.request = export.request.without_page();
+    export.response = match export.response {
+        Answer::Envelope(plan) => Answer::Export(plan),
+        other => other,
+    };
+    Ok(Some(export))
 }
 
 /// A public operation is protected by its path or by a signature, and rate-limited by address instead of key.

@@ -5,6 +5,7 @@ use http::{HeaderName, Method};
 use prost_reflect::{Kind, MethodDescriptor};
 use proto::api::{Access, MethodPolicy};
 
+use crate::expand::Expansion;
 use crate::render::{Form, ResponsePlan};
 use crate::request::RequestPlan;
 
@@ -41,6 +42,8 @@ pub struct Operation {
     pub answered: Option<Answered>,
     /// The record that the path names, if the operation changes something.
     pub target: Option<Target>,
+    /// The references of the records in its answer that it can expand.
+    pub expansions: Vec<Expansion>,
 }
 
 /// The form of an operation's response.
@@ -52,6 +55,8 @@ pub enum Answer {
     HttpBody,
     /// A stream of `admin.api.v1.HttpBody`: a file.
     Stream,
+    /// All records of a list, as a stream of the responses that show a page of it.
+    Export(ResponsePlan),
 }
 
 impl Operation {
@@ -64,8 +69,18 @@ impl Operation {
     pub fn envelope(&self) -> Option<&ResponsePlan> {
         match &self.response {
             Answer::Envelope(plan) => Some(plan),
-            Answer::HttpBody | Answer::Stream => None,
+            Answer::HttpBody | Answer::Stream | Answer::Export(_) => None,
         }
+    }
+
+    /// Whether the answer is a list of records.
+    pub fn is_list(&self) -> bool {
+        self.answered.as_ref().is_some_and(|answered| answered.is_list)
+    }
+
+    /// Whether the answer is all of a list.
+    pub fn is_export(&self) -> bool {
+        matches!(self.response, Answer::Export(_))
     }
 
     /// The header `Location` for a new record. `path` contains the raw values of the variables, as for

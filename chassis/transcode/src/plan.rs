@@ -256,6 +256,14 @@ impl Field {
         })
     }
 
+    /// The shape of a single message.
+    pub(crate) fn inner(&self) -> Option<&Shape> {
+        match &self.kind {
+            Kind::Message(shape) if !self.repeated => Some(shape),
+            _ => None,
+        }
+    }
+
     /// Whether an update may set the field to `null`.
     pub(crate) fn can_be_emptied(&self) -> bool {
         self.repeated || self.optional || !self.kind.is_varint()

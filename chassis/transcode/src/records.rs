@@ -98,6 +98,7 @@ fn kind_of(message: &MessageDescriptor, operations: &[Operation]) -> Result<Reco
     let reads = |operation: &&Operation| {
         let answered = operation.answered.as_ref();
         operation.method == Method::GET
+            && !operation.is_export()
             && answered.is_some_and(|answered| answered.message == message.full_name())
     };
     let mut readers = operations.iter().filter(reads);

@@ -33,9 +33,9 @@ pub enum RenderError {
 }
 
 /// How one response message becomes `{"data": …, "meta": …}`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ResponsePlan {
-    envelope: Arc<Shape>,
+    pub(crate) envelope: Arc<Shape>,
     has_meta: bool,
     /// Whether `data` is the whole message, because no single field of it is.
     is_whole: bool,
@@ -126,8 +126,7 @@ impl ResponsePlan {
         if self.is_whole {
             out.extend_from_slice(b"{\"data\":");
         }
-        let mut renderer = Renderer { out, slots: Vec::with_capacity(64), links: Vec::new() };
-        let result = renderer.message(&self.envelope, Slot::One(Value::Bytes(wire)));
+        let result = Renderer::new(out).message(&self.envelope, Slot::One(Value::Bytes(wire)));
         if result.is_err() {
             out.truncate(start);
         } else if !self.has_meta {
@@ -137,6 +136,81 @@ impl ResponsePlan {
             out.extend_from_slice(b",\"meta\":{}}");
         }
         result
+    }
+
+    /// Appends the envelope of a response whose `data` is a record or a list of them. `add` is called after each record, with
+    /// its place, and may append fields to it. On an error `out` is unchanged.
+    pub fn render_records(
+        &self,
+        wire: &[u8],
+        out: &mut Vec<u8>,
+        mut add: impl FnMut(usize, &mut Vec<u8>),
+    ) -> Result<(), RenderError> {
+        let Some((data, record)) = self.record() else { return self.render(wire, out) };
+        let start = out.len();
+        let mut rendered = || {
+            out.extend_from_slice(&data.json_key);
+            if data.repeated {
+                out.push(b'[');
+            }
+            for (place, part) in self.records(wire)?.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                Renderer::new(out).message(record, Slot::One(Value::Bytes(part)))?;
+                out.pop();
+                add(place, out);
+                out.push(b'}');
+            }
+            if data.repeated {
+                out.push(b']');
+            }
+            out.extend_from_slice(b",\"meta\":");
+            self.render_meta(wire, out)?;
+            out.push(b'}');
+            Ok(())
+        };
+        let result = rendered();
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    /// Appends `meta` of the response.
+    pub fn render_meta(&self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+        let Some(meta) = self.envelope.fields.get(1).filter(|_| self.has_meta) else {
+            out.extend_from_slice(b"{}");
+            return Ok(());
+        };
+        let value = last_at(wire, &[meta.number]);
+        Renderer::new(out).field(meta, value.map_or(Slot::Absent, Slot::One))
+    }
+
+    /// The records of a response in wire form: the entries of a list, or the only one.
+    pub(crate) fn records<'a>(&self, wire: &'a [u8]) -> Result<Vec<&'a [u8]>, RenderError> {
+        let Some((data, _)) = self.record() else { return Ok(Vec::new()) };
+        let (mut records, mut fields) = (Vec::new(), Reader::new(wire));
+        while let Some((number, value)) = fields.next()? {
+            match value {
+                Value::Bytes(record) if number == data.number => records.push(record),
+                _ => {}
+            }
+        }
+        if !data.repeated {
+            // Services write a record in one part, and the only one that is left out is empty.
+            records = vec![records.pop().unwrap_or_default()];
+        }
+        Ok(records)
+    }
+
+    /// The field `data` and the shape of a record in it; `None` if it is no record.
+    pub(crate) fn record(&self) -> Option<(&Field, &Arc<Shape>)> {
+        let data = self.envelope.fields.first().filter(|_| !self.is_whole)?;
+        match &data.kind {
+            Kind::Message(shape) => Some((data, shape)),
+            _ => None,
+        }
     }
 
     /// The id of the record in the response, for the header `Location`.
@@ -203,7 +277,7 @@ fn version(shape: &Shape) -> Option<Vec<u32>> {
 }
 
 /// The last value of the field that these numbers lead to. A message may come in parts, which merge.
-fn last_at<'a>(message: &'a [u8], path: &[u32]) -> Option<Value<'a>> {
+pub(crate) fn last_at<'a>(message: &'a [u8], path: &[u32]) -> Option<Value<'a>> {
     let (number, inner) = path.split_first()?;
     let (mut found, mut fields) = (None, Reader::new(message));
     while let Some((have, value)) = fields.next().ok()? {
@@ -218,7 +292,7 @@ fn last_at<'a>(message: &'a [u8], path: &[u32]) -> Option<Value<'a>> {
 
 /// The encoded value of one field of the message that is being written.
 #[derive(Clone, Copy)]
-enum Slot<'a> {
+pub(crate) enum Slot<'a> {
     Absent,
     One(Value<'a>),
     /// Several occurrences: the entries of a list, or the parts of a message that merge. Indexes into `links`.
@@ -236,24 +310,20 @@ struct Link<'a> {
 
 /// `slots` and `links` are stacks: a message pushes its entries and pops them when it is written. This avoids an
 /// allocation for each message and each field.
-struct Renderer<'a, 'o> {
+pub(crate) struct Renderer<'a, 'o> {
     out: &'o mut Vec<u8>,
     slots: Vec<Slot<'a>>,
     links: Vec<Link<'a>>,
 }
 
-impl<'a> Renderer<'a, '_> {
-    fn message(&mut self, shape: &Shape, content: Slot<'a>) -> Result<(), RenderError> {
+impl<'a, 'o> Renderer<'a, 'o> {
+    pub(crate) fn new(out: &'o mut Vec<u8>) -> Self {
+        Self { out, slots: Vec::with_capacity(64), links: Vec::new() }
+    }
+
+    pub(crate) fn message(&mut self, shape: &Shape, content: Slot<'a>) -> Result<(), RenderError> {
         let (base, links) = (self.slots.len(), self.links.len());
-        self.slots.resize(base + shape.fields.len(), Slot::Absent);
-        let mut part = self.first(content);
-        while let Some((value, next)) = part {
-            // `record` accepts only bytes for a message.
-            if let Value::Bytes(bytes) = value {
-                self.scan(shape, base, bytes)?;
-            }
-            part = next.map(|next| self.link(next));
-        }
+        self.scan_all(shape, base, content)?;
         for (index, field) in shape.fields.iter().enumerate() {
             let slot = self.slots[base + index];
             if field.left_out && matches!(slot, Slot::Absent) {
@@ -268,6 +338,45 @@ impl<'a> Renderer<'a, '_> {
         self.out.push(b'}');
         self.slots.truncate(base);
         self.links.truncate(links);
+        Ok(())
+    }
+
+    /// Writes the leaves of a message one after the other: messages in it are written as their own leaves, and everything
+    /// else as its JSON, each followed by `end`, which gets the place where the leaf begins.
+    pub(crate) fn leaves(
+        &mut self,
+        shape: &Shape,
+        content: Slot<'a>,
+        end: &mut impl FnMut(usize, &mut Vec<u8>),
+    ) -> Result<(), RenderError> {
+        let (base, links) = (self.slots.len(), self.links.len());
+        self.scan_all(shape, base, content)?;
+        for (index, field) in shape.fields.iter().enumerate() {
+            let slot = self.slots[base + index];
+            if let Some(inner) = field.inner() {
+                self.leaves(inner, slot, end)?;
+                continue;
+            }
+            let start = self.out.len();
+            self.field(field, slot)?;
+            end(start, self.out);
+        }
+        self.slots.truncate(base);
+        self.links.truncate(links);
+        Ok(())
+    }
+
+    /// Finds the value of each field.
+    fn scan_all(&mut self, shape: &Shape, base: usize, content: Slot<'a>) -> Result<(), RenderError> {
+        self.slots.resize(base + shape.fields.len(), Slot::Absent);
+        let mut part = self.first(content);
+        while let Some((value, next)) = part {
+            // `record` accepts only bytes for a message.
+            if let Value::Bytes(bytes) = value {
+                self.scan(shape, base, bytes)?;
+            }
+            part = next.map(|next| self.link(next));
+        }
         Ok(())
     }
 

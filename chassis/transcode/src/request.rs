@@ -20,6 +20,12 @@ use super::wire::{put_bytes, put_nested};
 /// The deepest nesting of arrays and objects in a body.
 const MAX_DEPTH: usize = 32;
 
+/// What a request for a page of a list says of the page.
+pub const PAGE: [&str; 2] = ["page", "per_page"];
+
+/// The parameter that asks for records that an answer refers to.
+pub const EXPAND: &str = "expand";
+
 /// How path, query and body fill one request message.
 #[derive(Debug)]
 pub struct RequestPlan {
@@ -33,6 +39,8 @@ pub struct RequestPlan {
     needs_a_field: bool,
     /// What the answer shows of a record, which may be sent back.
     shown: Option<Arc<Shape>>,
+    /// Whether the query may ask for records that the answer refers to, which is not for the service.
+    pub(crate) has_expansions: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,8 @@ enum Source {
     Mask,
     /// The content of an upload, which follows the message.
     Stream,
+    /// Nothing: the request cannot set it.
+    Nothing,
 }
 
 /// The part of the request message that the body maps to.
@@ -162,7 +172,16 @@ impl RequestPlan {
             let refusal = "needs_a_field is set, but the rule has no body with fields; add `body`";
             return Err(Refusal(refusal.to_owned()));
         }
-        Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field, shown: None })
+        Ok(Self {
+            shape,
+            sources,
+            body: target,
+            has_mask,
+            masked: None,
+            needs_a_field,
+            shown: None,
+            has_expansions: false,
+        })
     }
 
     /// For programs: the JSON is the whole request message, whether or not the rpc has a route. A mask lists the fields
@@ -174,9 +193,32 @@ impl RequestPlan {
         Ok(plan)
     }
 
+    /// The same for the whole of a list: there is no page to ask for.
+    pub(crate) fn without_page(mut self) -> Self {
+        for (field, source) in self.shape.fields.iter().zip(&mut self.sources) {
+            if PAGE.contains(&field.name.as_str()) {
+                *source = Source::Nothing;
+            }
+        }
+        self
+    }
+
+    /// Whether a page of a list is asked for.
+    pub(crate) fn has_page(&self) -> bool {
+        PAGE.iter().all(|name| self.shape.find(name).is_some())
+    }
+
     /// The same for an operation with this answer.
     pub(crate) fn answered_by(self, answer: &ResponsePlan) -> Self {
         Self { shown: answer.shape_of_data(), ..self }
+    }
+
+    /// What a query asks to expand, in order.
+    pub fn asked_to_expand(query: Option<&str>) -> Vec<String> {
+        let pairs = query::pairs(query.unwrap_or_default()).flatten().filter(|(name, _)| name == EXPAND);
+        let names = pairs
+            .flat_map(|(_, value)| value.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Whether the operation reads a body.
@@ -304,10 +346,12 @@ impl RequestPlan {
         // Those that cannot be read were malformed before. Those of an upload are part of its description, the body.
         let parameters = Some(query).filter(|_| self.upload().is_none()).unwrap_or_default();
         for (name, _) in query::pairs(parameters).flatten() {
-            let is_known = self.shape.index_of_name(&name).as_ref().is_some_and(is_parameter);
+            let is_known = self.shape.index_of_name(&name).as_ref().is_some_and(is_parameter)
+                || self.has_expansions && name == EXPAND;
             if !is_known && !name.is_empty() {
                 let names = (0..self.sources.len()).filter(is_parameter);
-                unknown.parameter(&name, names.map(|index| self.shape.fields[index].name.as_str()));
+                let names = names.map(|index| self.shape.fields[index].name.as_str());
+                unknown.parameter(&name, names.chain(self.has_expansions.then_some(EXPAND)));
             }
         }
         unknown.ignored
@@ -391,7 +435,7 @@ impl RequestPlan {
                         encoder.content(self.body_shape(), content, at, out);
                     });
                 }
-                (Source::Body, None) | (Source::Stream, _) => {}
+                (Source::Body, None) | (Source::Stream | Source::Nothing, _) => {}
             }
         }
         out
