@@ -24,7 +24,8 @@ use tonic::service::RoutesBuilder;
 use crate::accounts::Accounts;
 use crate::credentials::Credentials;
 use crate::http::{
-    App, ByteBudgets, ConcurrencyLimit, Cors, MAX_BODY, OwnServices, Proxies, Upstreams, router,
+    App, ByteBudgets, ConcurrencyLimit, Cors, MAX_BODY, OperationTable, OwnServices, Proxies, Upstreams,
+    router,
 };
 use crate::keys::rpc::Keys;
 use crate::keys::{Authenticator, TokenCache, worker};
@@ -40,6 +41,7 @@ const MAX_CONCURRENT_STREAMS: u32 = 256;
 /// The state of the HTTP handlers. Spawns the tasks that keep it current. Must be called inside the async runtime.
 pub fn app(
     settings: &Settings,
+    operations: OperationTable,
     records: RecordKinds,
     clock: Clock,
     stop: watch::Receiver<Stage>,
@@ -60,6 +62,7 @@ pub fn app(
         concurrency: ConcurrencyLimit::new(max_in_flight, upstreams.count()),
         waits: ConcurrencyLimit::new(max_in_flight, 1),
         upstreams,
+        operations,
         records,
         deadline: settings.mesh.deadline(),
         admissions: Semaphore::new(max_in_flight),
@@ -105,7 +108,8 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     connections::raise_file_limit();
     let (operations, records) = read_contract().map_err(|error| error.to_string())?;
     let stop = stage::stop_signal()?;
-    let app = Arc::new(app(&settings, records, Clock::system(), stop.clone())?);
+    let operations = OperationTable::new(operations);
+    let app = Arc::new(app(&settings, operations, records, Clock::system(), stop.clone())?);
     app.runtime.db.check().await?;
     let operators = server::bind(mesh.metrics_listen).await?;
     let readiness = app.readiness.clone();
@@ -115,8 +119,8 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     }));
     let internal = server::bind(settings.mesh_listen).await?;
     let public = server::bind(mesh.listen).await?;
-    tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
-    let router = router(Arc::clone(&app), operations);
+    tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = app.operations.len(), "serving");
+    let router = router(Arc::clone(&app));
     let mut workers = worker::workers(&app.runtime);
     workers.push(recovery_worker());
     let working = Workers::start(&app.runtime.db, workers, mesh.workers.timing());

@@ -83,17 +83,19 @@ pub(super) async fn admit(
     let policy = &operation.policy;
     let has = |scope: &str| caller.has_scope(scope);
     if let Some(scope) = missing_scope(&policy.scope, &policy.and_scope, &policy.or_scope, has) {
-        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-        let refusal = Refusal::new(
-            Problem::InsufficientScope,
-            format!("This API key lacks the scope {scope}. Make a key that has it."),
-        );
-        return Err(refusal.with_header(
-            header::WWW_AUTHENTICATE,
-            HeaderValue::try_from(challenge).unwrap_or(HeaderValue::from_static("Bearer")),
-        ));
+        return Err(lacks_scope(scope));
     }
     Ok(Admitted::Key(caller))
+}
+
+/// The refusal of a key without this scope.
+pub(super) fn lacks_scope(scope: &str) -> Refusal {
+    let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+    let detail = format!("This API key lacks the scope {scope}. Make a key that has it.");
+    Refusal::new(Problem::InsufficientScope, detail).with_header(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::try_from(challenge).unwrap_or(HeaderValue::from_static("Bearer")),
+    )
 }
 
 /// Writes the limit, if any, to the headers, and refuses a request above it.

@@ -12,6 +12,7 @@ use super::byte_budget::ByteBudget;
 use super::client_address::Proxies;
 use super::concurrency_limit::ConcurrencyLimit;
 use super::cors::Cors;
+use super::operation_table::OperationTable;
 use super::own_services::OwnServices;
 use super::upstream::Upstreams;
 use crate::keys::{Authenticator, TokenCache};
@@ -27,7 +28,9 @@ pub struct App {
     pub upstreams: Upstreams,
     /// What the gateway answers itself.
     pub own: OwnServices,
-    /// The kinds of records that the change feed shows.
+    /// What the API serves.
+    pub operations: OperationTable,
+    /// The kinds of records that the change feed shows, and that references are expanded to.
     pub records: RecordKinds,
     /// The time limit of a request.
     pub deadline: Duration,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use chassis_transcode::RenderError;
 use prost::Message;
 use proto::api::HttpBody;
 use tokio::sync::{Semaphore, mpsc};
@@ -22,29 +23,52 @@ const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may stop reading. Its connection may be closed sooner.
 const CLIENT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A download that has begun: its first message, and where the rest comes from.
+/// An answer in several messages that has begun: its first message, and where the rest comes from.
 pub struct Download {
-    pub head: HttpBody,
+    pub first: Bytes,
     pub rest: Streaming<Bytes>,
 }
 
 /// Why a body ends before its length. The client sees that it is cut off.
 #[derive(Debug, thiserror::Error)]
-enum DownloadError {
+pub(super) enum DownloadError {
     #[error("the service failed: {0}")]
     Service(#[from] Status),
     #[error("the service sends nothing")]
     UpstreamTimeout,
     #[error("a message cannot be read: {0}")]
     Message(#[from] prost::DecodeError),
+    #[error("a message cannot be shown: {0}")]
+    Render(#[from] RenderError),
     #[error("{sent} bytes came instead of {expected}")]
     Length { sent: u64, expected: u64 },
     #[error("the client reads nothing")]
     ClientTimeout,
 }
 
-/// The content as a body. The reservation is released when the last part is written.
+/// The content of a file as a body. The reservation is released when the last part is written.
 pub(super) fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reservation) -> Body {
+    stream(data, length, rest, reserved, |message| Ok(HttpBody::decode(message)?.data))
+}
+
+/// The same for messages that become lines, of no known length.
+pub(super) fn lines(
+    Download { first, rest }: Download,
+    mut lines: impl FnMut(Bytes) -> Result<Bytes, RenderError> + Send + 'static,
+    reserved: Reservation,
+) -> Result<Body, RenderError> {
+    let first = lines(first)?;
+    Ok(stream(first, 0, rest, reserved, move |message| Ok(lines(message)?)))
+}
+
+/// `part` makes the next part of the body of a message.
+fn stream(
+    first: Bytes,
+    length: u64,
+    rest: Streaming<Bytes>,
+    reserved: Reservation,
+    part: impl FnMut(Bytes) -> Result<Bytes, DownloadError> + Send + 'static,
+) -> Body {
     // The channel needs no bound: the window bounds the bytes that are in it.
     let (sender, receiver) = mpsc::unbounded_channel();
     let pump =
@@ -52,7 +76,7 @@ pub(super) fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: R
     tokio::spawn(async move {
         let sender = pump.sender.clone();
         let ended = tokio::select! {
-            ended = pump.run(data, rest) => ended,
+            ended = pump.run(first, rest, part) => ended,
             () = sender.closed() => return,
         };
         if let Err(error) = ended {
@@ -75,7 +99,12 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, first: Bytes, mut rest: Streaming<Bytes>) -> Result<(), DownloadError> {
+    async fn run(
+        self,
+        first: Bytes,
+        mut rest: Streaming<Bytes>,
+        mut part: impl FnMut(Bytes) -> Result<Bytes, DownloadError>,
+    ) -> Result<(), DownloadError> {
         let mut sent = 0;
         let mut next = Some(first);
         while let Some(data) = next {
@@ -87,7 +116,7 @@ impl Pump {
             self.pass(data).await?;
             let message = tokio::time::timeout(UPSTREAM_TIMEOUT, rest.message()).await;
             next = match message.map_err(|_| DownloadError::UpstreamTimeout)?? {
-                Some(message) => Some(HttpBody::decode(message)?.data),
+                Some(message) => Some(part(message)?),
                 None => None,
             };
         }

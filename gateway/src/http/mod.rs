@@ -1,18 +1,23 @@
 //! The HTTP side: a router made from the contract, and the pages beside the API. What one request goes through is in
 //! `operation.rs`.
 
+mod accept;
 mod admission;
 mod app;
+mod batch;
 mod body;
 mod byte_budget;
 mod changes;
 mod client_address;
+mod compress;
 mod concurrency_limit;
 mod conditional;
 mod cors;
 mod download;
+mod expand;
 mod form_body;
 mod operation;
+mod operation_table;
 mod own;
 mod own_services;
 mod preference;
@@ -21,6 +26,8 @@ mod public;
 mod rehearsal;
 mod request_id;
 mod response;
+mod service_call;
+mod tables;
 mod upload;
 mod upstream;
 
@@ -51,16 +58,17 @@ pub use byte_budget::ByteBudget;
 pub use client_address::Proxies;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use cors::Cors;
+pub use operation_table::OperationTable;
 pub use own_services::OwnServices;
 pub use upstream::Upstreams;
 
 type Shared = State<Arc<App>>;
 
 /// Every route: the operations of the contract, and the pages beside them.
-pub fn router(app: Arc<App>, operations: Vec<Operation>) -> Router {
+pub fn router(app: Arc<App>) -> Router {
     let mut paths: BTreeMap<String, Vec<Arc<Operation>>> = BTreeMap::new();
-    for operation in operations {
-        paths.entry(operation.path.clone()).or_default().push(Arc::new(operation));
+    for operation in app.operations.iter() {
+        paths.entry(operation.path.clone()).or_default().push(Arc::clone(operation));
     }
     let mut router = Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -72,6 +80,7 @@ pub fn router(app: Arc<App>, operations: Vec<Operation>) -> Router {
     router
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(compress::layer())
         // The outermost layer: refusals of every kind need the id and the headers that it adds.
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), every_request))
         .with_state(app)
@@ -161,7 +170,7 @@ async fn every_request(State(app): Shared, mut request: Request<Body>, next: Nex
 async fn not_found(RequestId(id): RequestId, headers: HeaderMap) -> Response {
     let detail = "There is nothing at this path. See /docs for the reference.";
     let mut response = Refusal::new(Problem::NotFound, detail).into_response(&id);
-    if public::prefers_page(&headers) {
+    if accept::prefers_page(&headers) {
         let page = error_page_in(Language::accepted(&headers), Problem::NotFound, "", &[], &id);
         response = public::shown_as(response, page);
     }

@@ -10,14 +10,16 @@ use axum::extract::ConnectInfo;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
 use chassis_base::Error;
 use chassis_rpc::call::{
-    BODY_STREAM, CARRIED_FAULTS, CONDITIONAL, DRY_RUN, HEAD_ONLY, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID,
+    BODY_STREAM, CARRIED_FAULTS, CONDITIONAL, DRY_RUN, EXPORT, HEAD_ONLY, IDEMPOTENCY_KEY, PRECONDITION,
+    REQUEST_ID,
 };
 use chassis_rpc::mesh::is_idempotency_key;
 use chassis_rpc::{token, trace};
 use chassis_transcode::contract::{Answer, Operation, variable};
-use chassis_transcode::{Bound, Handling, ResponsePlan};
+use chassis_transcode::{Bound, Expansion, Handling, Ignored, ResponsePlan, TableFormat};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request};
@@ -28,13 +30,14 @@ use tonic::metadata::MetadataMap;
 
 use super::admission::{Admitted, admit};
 use super::app::App;
+use super::batch::Origin;
 use super::byte_budget::Owner;
 use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
 use super::response::{self, Counted};
 use super::upload::{self, Upload};
 use super::upstream::{Upstream, UpstreamCall};
-use super::{body, conditional, download, own, preference, rehearsal};
+use super::{accept, body, conditional, download, expand, own, preference, rehearsal, tables};
 use crate::runtime::NAME;
 
 /// A service gives up this much earlier than the gateway, so that its own answer still arrives.
@@ -57,7 +60,7 @@ pub(super) async fn handle(
             let owner = Owner::new(from, connection(app, &parts));
             let wait = Duration::from_secs(operation.policy.max_wait.into());
             let (deadline, sent) = (Instant::now() + app.deadline + wait, AtomicBool::new(false));
-            let call = Incoming { app, operation, parts, admitted, id, owner, deadline, sent };
+            let call = Incoming { app, operation, parts, admitted, id, from, owner, deadline, sent };
             match tokio::time::timeout_at(deadline, call.answer(body)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(call.overdue()),
@@ -99,6 +102,12 @@ fn connection(app: &App, parts: &Parts) -> Option<SocketAddr> {
     connection.map(|info| info.0)
 }
 
+/// The shape of an answer that could have several.
+enum Shape<'a> {
+    Envelope { expanded: Vec<&'a Expansion> },
+    Table(TableFormat),
+}
+
 /// A request that was admitted.
 struct Incoming<'a> {
     app: &'a App,
@@ -106,6 +115,7 @@ struct Incoming<'a> {
     parts: Parts,
     admitted: Admitted,
     id: &'a str,
+    from: IpAddr,
     owner: Owner,
     deadline: Instant,
     /// Whether the service may have received it.
@@ -150,13 +160,22 @@ impl Incoming<'_> {
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
         let message = std::mem::take(&mut bound.message);
+        let wanted = expand::asked(self.app, self.operation, &self.admitted, self.parts.uri.query())?;
+        let table =
+            accept::table(&self.parts.headers).filter(|_| !self.changes() && self.operation.is_list());
+        if table.is_some() && !wanted.is_empty() {
+            return Err(tables::refuse_expansion());
+        }
+        let shape = self.shape()?;
         let dry_run = rehearsal::is_asked(self.operation, &self.parts.method, &self.parts.headers)?;
         let headers = &self.parts.headers;
         let condition = conditional::precondition(self.operation, &self.parts.method, headers, &path)?;
         let is_conditional = condition.is_some();
         let mut outgoing = self.outgoing(&bound, message, key, condition)?;
         // In the path, so that a service of the release before refuses the call instead of carrying it out.
-        for (prefix, _) in [(CONDITIONAL, is_conditional), (DRY_RUN, dry_run)].iter().filter(|(_, is)| *is) {
+        let prefixes =
+            [(EXPORT, self.operation.is_export()), (CONDITIONAL, is_conditional), (DRY_RUN, dry_run)];
+        for (prefix, _) in prefixes.iter().filter(|(_, is)| *is) {
             outgoing.path = prefixed(prefix, &outgoing.path)?;
         }
         // Set before the call: when the deadline drops this future, the service may have received the request.
@@ -175,7 +194,7 @@ impl Incoming<'_> {
                 let answer = if let (Some(upload), Some(field)) = (upload, field) {
                     upload.send(self.upstream()?, &outgoing, field).await?
                 } else if self.operation.peer == NAME {
-                    own::answer(self.app, &self.admitted, &outgoing, &bound.faults).await
+                    own::answer(self.app, &self.admitted, &outgoing, &bound.faults, &self.origin()).await
                 } else {
                     self.upstream()?.call(&outgoing).await
                 };
@@ -194,12 +213,7 @@ impl Incoming<'_> {
                     )
                     .await;
                 }
-                if !self.changes() && self.is_known(plan, answer.get_ref()) {
-                    return Ok(response::not_modified(plan, answer.get_ref()));
-                }
-                let answer =
-                    response::envelope(self.operation, plan, &answer, &bound.ignored, &path, counted).await;
-                answer.map_err(|refusal| self.after_call(refusal))
+                self.shown(plan, &answer, &bound.ignored, shape, &path, counted).await
             }
             Answer::HttpBody => {
                 let answer = self.upstream()?.call(&outgoing).await.map_err(refused)?;
@@ -213,7 +227,61 @@ impl Incoming<'_> {
                 overlooked()?;
                 response::download(self.operation, answer, reserved)
             }
+            Answer::Export(plan) => {
+                let reserved = budgets.downloads.reserve_or_wait(owner, tables::EXPORT_COST).await?;
+                let answer = self.upstream()?.begin(&outgoing).await.map_err(refused)?;
+                overlooked()?;
+                let format = accept::export(&self.parts.headers);
+                tables::export(self.operation, plan, answer.into_inner(), format, reserved)
+            }
         }
+    }
+
+    /// The shape that the caller wants of a record or a list.
+    fn shape(&self) -> Result<Shape<'_>, Refusal> {
+        let expanded = expand::asked(self.app, self.operation, &self.admitted, self.parts.uri.query())?;
+        let is_list = !self.changes() && self.operation.is_list();
+        match accept::table(&self.parts.headers).filter(|_| is_list) {
+            None => Ok(Shape::Envelope { expanded }),
+            Some(format) if expanded.is_empty() => Ok(Shape::Table(format)),
+            Some(_) => Err(tables::refuse_expansion()),
+        }
+    }
+
+    /// What the service has answered, in that shape.
+    async fn shown(
+        &self,
+        plan: &ResponsePlan,
+        answer: &tonic::Response<Bytes>,
+        ignored: &Ignored,
+        shape: Shape<'_>,
+        path: &[(&str, &str)],
+        counted: Counted<'_>,
+    ) -> Result<Response, Refusal> {
+        let (operation, wire) = (self.operation, answer.get_ref());
+        let wanted = match shape {
+            Shape::Table(format) => {
+                return tables::page(operation, plan, wire, ignored, format, counted).await;
+            }
+            Shape::Envelope { expanded } => expanded,
+        };
+        // What is expanded changes without the record.
+        if wanted.is_empty() && !self.changes() && self.is_known(plan, wire) {
+            return Ok(response::not_modified(plan, wire));
+        }
+        let expanded = match &self.admitted {
+            Admitted::Key(caller) if !wanted.is_empty() => {
+                Some(expand::expand(self.app, operation, caller, plan, wire, wanted).await?)
+            }
+            _ => None,
+        };
+        let answer = response::envelope(operation, plan, answer, ignored, expanded.as_ref(), path, counted);
+        answer.await.map_err(|refusal| self.after_call(refusal))
+    }
+
+    /// Where the request comes from, for those that come inside it.
+    fn origin(&self) -> Origin<'_> {
+        Origin { parts: &self.parts, id: self.id, from: self.from, owner: self.owner }
     }
 
     /// What becomes of names that nobody knows.

@@ -8,11 +8,13 @@ use tonic::{Response, Status};
 
 use super::admission::Admitted;
 use super::app::App;
+use super::batch::{self, Origin};
 use super::changes;
 use super::upstream::UpstreamCall;
 use crate::ledger;
 
 const GET_LEDGER: &str = "/admin.gateway.v1.LedgerService/GetLedger";
+const EXECUTE_BATCH: &str = "/admin.gateway.v1.BatchService/ExecuteBatch";
 const LIST_CHANGES: &str = "/admin.gateway.v1.ChangeService/ListChanges";
 
 /// Answers a request as a service would. `faults` are those that were found while the request was read.
@@ -21,6 +23,7 @@ pub(super) async fn answer(
     admitted: &Admitted,
     call: &UpstreamCall,
     faults: &Faults,
+    origin: &Origin<'_>,
 ) -> Result<Response<Bytes>, Status> {
     let Admitted::Key(caller) = admitted else {
         return Err(Status::internal("an operation of the gateway is public"));
@@ -34,6 +37,10 @@ pub(super) async fn answer(
         LIST_CHANGES => {
             let changes = Box::pin(changes::list(app, caller, call, faults)).await?;
             Ok(Response::new(changes.encode_to_vec().into()))
+        }
+        EXECUTE_BATCH => {
+            let answers = Box::pin(batch::execute(app, call, faults, origin)).await?;
+            Ok(Response::new(answers.encode_to_vec().into()))
         }
         _ => app.own.call(call).await,
     }

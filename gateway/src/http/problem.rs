@@ -89,6 +89,16 @@ impl Refusal {
         Self { errors: vec![entry], ..Self::new(Problem::Validation, "1 header is not valid.") }
     }
 
+    /// A parameter of the query that cannot be used like this.
+    pub fn bad_parameter(name: &str, detail: &str) -> Self {
+        let entry = Entry {
+            location: FaultLocation::Parameter(name.to_owned()),
+            code: Fault::NotAllowed.code(),
+            detail: format!("{name} {detail}"),
+        };
+        Self { errors: vec![entry], ..Self::new(Problem::Validation, "1 parameter is not valid.") }
+    }
+
     /// The refusal that a service answered. `locate` says where the integrator sent a field of the request message.
     pub fn from_status(status: &Status, locate: impl Fn(&str) -> Location) -> Self {
         let details = Details::of(status);

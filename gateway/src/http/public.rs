@@ -10,6 +10,7 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use proto::api::Problem;
 
+use super::accept::prefers_page;
 use super::problem::{ProblemSummary, Refusal};
 use super::request_id::RequestId;
 use crate::pages::{ErrorPage, error_page};
@@ -70,45 +71,6 @@ pub(super) fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<
     Err(Refusal::new(Problem::CrossSite, detail))
 }
 
-/// Whether `Accept` puts a page above JSON. Programs that accept anything get JSON.
-pub(super) fn prefers_page(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let accept = lines.collect::<Vec<_>>().join(",");
-    let json = weight(&accept, "application", "problem+json").max(weight(&accept, "application", "json"));
-    weight(&accept, "text", "html") > json
-}
-
-/// The weight of a media type (RFC 9110, 12.5.1), in thousandths: that of the range that names it most closely.
-fn weight(accept: &str, kind: &str, subtype: &str) -> u16 {
-    let mut found = (0, 0);
-    for range in accept.split(',') {
-        let mut parts = range.split(';').map(str::trim);
-        let (range_kind, range_subtype) =
-            parts.next().and_then(|range| range.split_once('/')).unwrap_or_default();
-        let closeness = match (range_kind, range_subtype) {
-            ("*", "*") => 1,
-            (same, "*") if same.eq_ignore_ascii_case(kind) => 2,
-            (same, sub) if same.eq_ignore_ascii_case(kind) && sub.eq_ignore_ascii_case(subtype) => 3,
-            _ => continue,
-        };
-        let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-        if closeness > found.0 {
-            found = (closeness, quality.map_or(1000, thousandths));
-        }
-    }
-    found.1
-}
-
-/// `0.8` is 800. What is not a weight counts as 0.
-fn thousandths(text: &str) -> u16 {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = format!("{whole}{fraction:0<3}");
-    match digits.parse::<u16>() {
-        Ok(value) if whole.len() == 1 && fraction.len() <= 3 && value <= 1000 => value,
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,34 +81,6 @@ mod tests {
             headers.append(name.clone(), value.parse().unwrap());
         }
         headers
-    }
-
-    #[test]
-    fn browsers_get_pages_and_programs_get_json() {
-        let prefers = |values: &[&str]| prefers_page(&with(&header::ACCEPT, values));
-        assert!(prefers(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]));
-        assert!(
-            prefers(&["text/html"])
-                && prefers(&["text/*"])
-                && prefers(&["application/json;q=0.5", "TEXT/HTML"])
-        );
-        assert!(prefers(&["application/json; q=0.899, text/html; q=0.9"]));
-        for accept in [
-            "",
-            "*/*",
-            "application/json",
-            "text/html;q=0",
-            "text/html;q=0.5, application/json",
-            "text/html, */*",
-            "application/problem+json, text/html",
-            "text/html;q=2",
-            "text/html;q=.9",
-            "text/html;q=0.1234",
-            ",;/,",
-        ] {
-            assert!(!prefers(&[accept]), "{accept}");
-        }
-        assert!(!prefers(&[]));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::byte_budget::{ByteBudget, MIN_COUNTED, Owner, Reservation};
 use super::conditional;
 use super::download::{self, Download};
+use super::expand::Expanded;
 use super::problem::Refusal;
 use crate::pages::NO_CONTENT_POLICY;
 
@@ -56,14 +57,20 @@ pub(super) async fn envelope(
     plan: &ResponsePlan,
     answer: &tonic::Response<Bytes>,
     ignored: &Ignored,
+    expanded: Option<&Expanded<'_>>,
     path: &[(&str, &str)],
     counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
     let wire = answer.get_ref();
     // While it is rendered, both forms of it are in memory; `held` then counts the JSON alone.
-    let reserved = counted.reserve(wire.len() * 2).await?;
-    let mut json = Vec::with_capacity(wire.len() + wire.len() / 4 + 256);
-    plan.render(wire, &mut json).map_err(|error| unusable(operation, &error))?;
+    let length = wire.len() + expanded.map_or(0, Expanded::len);
+    let reserved = counted.reserve(length * 2).await?;
+    let mut json = Vec::with_capacity(length + length / 4 + 256);
+    let rendered = match expanded {
+        Some(expanded) => plan.render_records(wire, &mut json, |place, out| expanded.write(place, out)),
+        None => plan.render(wire, &mut json),
+    };
+    rendered.map_err(|error| unusable(operation, &error))?;
     tell_ignored(ignored, &mut json);
     let has_body = plan.has_body();
     let body = if has_body { Body::from(held(reserved, json)) } else { Body::empty() };
@@ -89,17 +96,31 @@ pub(super) fn tell_ignored(ignored: &Ignored, envelope: &mut Vec<u8>) {
     }
 }
 
+/// The same for a `meta` by itself.
+pub(super) fn tell_ignored_in(ignored: &Ignored, meta: &mut Vec<u8>) {
+    if !ignored.is_empty() {
+        add_last(meta, b"ignored", |out| ignored.write(out));
+    }
+}
+
 /// Adds a field to `meta`, which is the last field of every envelope.
 pub(super) fn add_to_meta(envelope: &mut Vec<u8>, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
-    envelope.truncate(envelope.len().saturating_sub(2));
-    if !envelope.ends_with(b"{") {
-        envelope.push(b',');
+    envelope.pop();
+    add_last(envelope, name, write);
+    envelope.push(b'}');
+}
+
+/// Adds a field to a JSON object.
+fn add_last(object: &mut Vec<u8>, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+    object.pop();
+    if !object.ends_with(b"{") {
+        object.push(b',');
     }
-    envelope.push(b'"');
-    envelope.extend_from_slice(name);
-    envelope.extend_from_slice(b"\":");
-    write(envelope);
-    envelope.extend_from_slice(b"}}");
+    object.push(b'"');
+    object.extend_from_slice(name);
+    object.extend_from_slice(b"\":");
+    write(object);
+    object.push(b'}');
 }
 
 /// The answer to a reader who has the record as it is now.
@@ -149,7 +170,8 @@ pub(super) fn download(
     reserved: Reservation,
 ) -> Result<Response, Refusal> {
     let replay = is_replay(&answer);
-    let Download { head: mut body, rest } = answer.into_inner();
+    let Download { first, rest } = answer.into_inner();
+    let mut body = HttpBody::decode(first).map_err(|error| unusable(operation, &error))?;
     let (data, length) = (std::mem::take(&mut body.data), body.length);
     let (status, mut headers) = head(operation, body, data.is_empty() && length == 0, replay)?;
     if !has_content(status) {

@@ -7,8 +7,6 @@ use bytes::Bytes;
 use chassis_base::error::status::{MAY_HAVE_HAPPENED, may_have_happened};
 use chassis_rpc::peer::{Part, Peer, Peers, is_transport, was_not_sent};
 use http::uri::PathAndQuery;
-use prost::Message;
-use proto::api::HttpBody;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
@@ -110,8 +108,7 @@ impl Upstream {
         let stream = self.peer.stream(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_MESSAGE);
         let (metadata, mut rest, extensions) = stream.await?.into_parts();
         let first = rest.message().await?.ok_or_else(|| Status::internal("the answer has no message"))?;
-        let head = HttpBody::decode(first).map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Response::from_parts(metadata, Download { head, rest }, extensions))
+        Ok(Response::from_parts(metadata, Download { first, rest }, extensions))
     }
 }
 

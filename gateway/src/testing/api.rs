@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -76,6 +77,15 @@ impl Api {
 
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], Bytes::new()).await
+    }
+
+    /// Begins a GET whose body the test reads by itself.
+    pub async fn begin(&self, path: &str) -> (StatusCode, Incoming) {
+        let uri = format!("http://{}{path}", self.address);
+        let request = Request::get(uri).header("authorization", format!("Bearer {}", self.key));
+        let request = request.body(Full::new(Bytes::new())).expect("a request");
+        let answer = self.client.request(request).await.expect("the gateway answers");
+        (answer.status(), answer.into_body())
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {

@@ -10,9 +10,7 @@ mod merge;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use chassis_base::Error;
-use chassis_rpc::token;
 use chassis_transcode::records::RecordKind;
 use futures::future::try_join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -26,12 +24,12 @@ use proto::log::{
 };
 use proto::{At, Check, Faults};
 use tokio::time::{Instant, sleep, sleep_until};
-use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Request, Status};
 
 use self::cursor::Cursor;
 use self::merge::{Merge, merge};
 use super::app::App;
+use super::service_call;
 use super::upstream::UpstreamCall;
 use crate::keys::Caller;
 use crate::runtime::NAME;
@@ -289,31 +287,12 @@ impl Reading<'_> {
             .ok()
     }
 
-    /// Calls a service on behalf of the account, with repeats.
     async fn call<M: Message + Default>(
         &self,
         service: &str,
         path: PathAndQuery,
         message: &impl Message,
     ) -> Result<M, Status> {
-        let upstream = self.app.upstreams.get(service);
-        let upstream =
-            upstream.ok_or_else(|| Status::unavailable("This part of the service is not running."))?;
-        let now = self.app.runtime.clock.now();
-        let token = self.app.runtime.tokens.to(service).mint_mesh(&self.caller.account, NAME, now);
-        let token = MetadataValue::try_from(token)
-            .map_err(|_| Status::internal("a context token is not a metadata value"))?;
-        let mut metadata = MetadataMap::new();
-        metadata.insert(token::HEADER, token);
-        let outgoing = UpstreamCall {
-            path,
-            message: Bytes::from(message.encode_to_vec()),
-            metadata,
-            timeout: self.timeout,
-            repeatable: true,
-            changes: false,
-        };
-        let answer = upstream.call(&outgoing).await?.into_inner();
-        M::decode(answer).map_err(|error| Status::internal(error.to_string()))
+        service_call::read(self.app, &self.caller.account, service, path, message, self.timeout).await
     }
 }
