@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::Mesh;
 
 /// Values that do not belong anywhere, as JSON text.
-fn values() -> Vec<String> {
+pub(crate) fn values() -> Vec<String> {
     let mut values: Vec<String> = [
         "null",
         "true",

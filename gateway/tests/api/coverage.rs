@@ -48,6 +48,7 @@ fn body() -> String {
         "title": "Bread", "name": "Bread", "body": "Bread", "amount": 1, "to": "a@example.com", "subject": "S", "message": "M",
         "phase_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "active": true, "url": "https://example.com/hooks",
         "label": "Bread", "hours": 1, "new_name": "Bread", "from": "start", "domain": "bread.example",
+        "operations": [{"method": "GET", "path": "/v1/me"}],
     })
     .to_string()
 }
@@ -335,6 +336,7 @@ pub(crate) fn body_for(operation: &Operation, things: &[(&str, String)]) -> Valu
         "/v1/tax-rates" => {
             json!({"code": "CHANGED", "label": "Changed", "type": "reduced", "context": "sales", "amount": "7"})
         }
+        "/v1/batch" => json!({"operations": [{"method": "GET", "path": "/v1/me"}]}),
         "/v1/payment-terms" => json!({"code": "CHANGED", "days": 7, "label": "Changed"}),
         "/v1/billing-settings" => json!({"payment_days": 21}),
         "/v1/deal-sources" => json!({"name": "Changed", "names": all("all sources")}),

@@ -5,6 +5,7 @@
 mod anonymity;
 mod audit;
 mod automation;
+mod batches;
 mod browser;
 mod chain;
 mod changes;
@@ -12,6 +13,7 @@ mod changes;
 #[allow(dead_code, reason = "other tests use more of it")]
 mod chromium;
 mod clients;
+mod compression;
 mod concurrency_limit;
 mod conditional;
 mod connections;
@@ -20,7 +22,10 @@ mod coverage;
 mod deals;
 mod doctor;
 mod errors;
+mod expansions;
+mod exports;
 mod flow_chains;
+mod generated;
 mod guarded;
 mod idempotency;
 mod ledger;

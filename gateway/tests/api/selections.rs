@@ -25,7 +25,8 @@ fn paged() -> Vec<Operation> {
         .filter(|method| method.input().get_field_by_name("page").is_some())
         .map(|method| method.full_name().to_owned())
         .collect();
-    all_operations().into_iter().filter(|operation| names.contains(&operation.name)).collect()
+    let of_pages = |operation: &Operation| names.contains(&operation.name) && !operation.is_export();
+    all_operations().into_iter().filter(of_pages).collect()
 }
 
 #[derive(Clone, Debug)]
