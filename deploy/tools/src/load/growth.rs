@@ -1,5 +1,6 @@
 //! Whether lists stay as fast when an account grows: the same pages of a small and of a large account of one database,
-//! in rounds that take turns, and how many times as much the large one takes.
+//! in rounds that take turns, and how many times as much the large one takes. Then whether an export of all of them takes
+//! the same memory.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,10 +11,11 @@ use deploy_tools::http::authority;
 use crate::bench::{Bench, Case};
 use crate::clients;
 use crate::database::Database;
+use crate::export::{self, Exported};
 use crate::fill::{self, CHANGED_INVOICES, SEARCHED_INVOICES};
 use crate::operations::{Catalogue, INVOICE, List, SEARCHED};
 use crate::options::Growth;
-use crate::report::{Column, Figures, Row, Table, column};
+use crate::report::{Column, Figures, MISSED, OK, Row, Table, column};
 use crate::requests::{Load, Target};
 
 const PAGE: u64 = 25;
@@ -22,8 +24,6 @@ const CLIENTS: u128 = 1_000;
 /// A list is prepared when so many looks in a row find nothing new.
 const UNCHANGED_LOOKS: u32 = 3;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-const OK: &str = "OK";
-const MISSED: &str = "MISSED";
 
 const COLUMNS: [Column; 9] = [
     column("small ms", "small_p50_ms", 2),
@@ -94,18 +94,28 @@ pub(crate) async fn run(options: &Growth) -> Result<()> {
         let row = Row::new(vec![list.name.clone()], rounds);
         rows.push(Row { verdict: list.judged.then(|| verdict(&row.median, options.limit)), ..row });
     }
-    let missed: Vec<String> =
-        rows.iter().filter(|row| row.verdict == Some(MISSED)).map(|row| row.labels.concat()).collect();
+    let exported = accounts.each_ref().map(|Account { name, target, count, .. }| Exported {
+        name,
+        target,
+        count: *count,
+    });
+    let exports = export::measure(exported, &bench.watched).await?;
+    let missed: Vec<String> = rows
+        .iter()
+        .chain(&exports.rows)
+        .filter(|row| row.verdict == Some(MISSED))
+        .map(|row| row.labels.join(" "))
+        .collect();
     let Growth { small, large, days, rounds, connections, limit, .. } = options;
     let settings = format!(
         "{small} invoices of one account against {large} of another, made on {days} day(s), {rounds} at {connections} \
          connection(s), limit {limit}"
     );
-    setup.publish("growth", settings, vec![Table { labels: &["list"], columns: &COLUMNS, rows }])?;
+    setup.publish("growth", settings, vec![Table { labels: &["list"], columns: &COLUMNS, rows }, exports])?;
     if missed.is_empty() {
         return Ok(());
     }
-    Err(format!("beyond {limit} times the small account: {}", missed.join(", ")).into())
+    Err(format!("too much beyond the small account: {}", missed.join(", ")).into())
 }
 
 impl Account {

@@ -12,6 +12,7 @@ mod clients;
 mod compare;
 mod database;
 mod events;
+mod export;
 mod fill;
 mod growth;
 mod idle;
