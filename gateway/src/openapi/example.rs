@@ -24,9 +24,10 @@ pub(super) fn choices(kind: &EnumDescriptor) -> Vec<String> {
     kind.values().filter(|value| value.number() != 0).map(|value| value_name(kind, value.name())).collect()
 }
 
-/// A request body: what has an example and what has to be there.
-pub(super) fn request(message: &MessageDescriptor) -> Value {
-    let fields = message.fields().filter_map(|field| {
+/// A request body: what has an example and what has to be there, without what the path has.
+pub(super) fn request(message: &MessageDescriptor, hidden: &[String]) -> Value {
+    let fields = message.fields().filter(|field| !hidden.iter().any(|name| name == field.name()));
+    let fields = fields.filter_map(|field| {
         let policy = policy::field(&field);
         let value = match of_policy(&policy) {
             Some(example) => example,
@@ -40,8 +41,13 @@ pub(super) fn request(message: &MessageDescriptor) -> Value {
 
 fn required(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
     let value = match field.kind() {
-        Kind::Message(message) if message.full_name() != TIMESTAMP => request(&message),
-        _ => scalar(field, policy),
+        Kind::Message(message) if message.full_name() != TIMESTAMP => request(&message, &[]),
+        _ => match scalar(field, policy) {
+            // A text that has to be there is not empty, and a list of ids has several of them.
+            Value::String(text) if text.is_empty() && field.name() == "ids" => json!(EXAMPLE_ID),
+            Value::String(text) if text.is_empty() => json!(field.name()),
+            value => value,
+        },
     };
     if field.cardinality() == Cardinality::Repeated { json!([value]) } else { value }
 }

@@ -12,6 +12,7 @@ use super::text::flowing;
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const DEFAULT_MAX_LENGTH: u32 = 255;
 const DATE_OR_EMPTY: &str = r"^(\d{4}-\d{2}-\d{2})?$";
+const ID_OR_EMPTY: &str = r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$";
 const TIME_OR_EMPTY: &str = r"^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)?$";
 /// Decimals are below this, whether they are sent as text or as a number.
 const DECIMAL_LIMIT: i64 = 1_000_000_000_000;
@@ -31,7 +32,7 @@ pub(super) fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
             Kind::Message(message) => schemas.refer(&message, Use::Create),
             // In a body, unlike in a filter, a text that is not a UUID is refused.
             Kind::String if example::is_id(field.name()) => json!({"type": "string", "format": "uuid"}),
-            _ => input(field, &policy),
+            _ => input(field, &policy, schemas),
         }
     };
     let whole = listed(field, &policy, value);
@@ -40,9 +41,10 @@ pub(super) fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
 }
 
 /// A query parameter. It is text on the wire, which has no `null`.
-pub(super) fn query(field: &FieldDescriptor) -> Value {
+pub(super) fn query(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     let policy = policy::field(field);
-    let mut schema = listed(field, &policy, input(field, &policy));
+    let value = input(field, &policy, schemas);
+    let mut schema = listed(field, &policy, value);
     match field.name() {
         "page" => schema["default"] = json!(1),
         "per_page" => schema["default"] = json!(25),
@@ -59,7 +61,7 @@ pub(super) fn response(field: &FieldDescriptor, schemas: &mut Schemas) -> Value 
         json!({"type": "object"})
     } else if field.cardinality() == Cardinality::Repeated {
         json!({"type": "array", "items": value})
-    } else if policy.nullable || is_optional(field) || is_decimal(field, &policy) {
+    } else if policy.nullable || is_optional(field) || is_decimal(field, &policy) && !policy.required {
         nullable(value)
     } else {
         value
@@ -73,10 +75,10 @@ pub(super) fn text(field: &FieldDescriptor) -> String {
 }
 
 /// What a scalar may be sent as.
-fn input(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
+fn input(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) -> Value {
     match field.kind() {
-        Kind::String => input_text(policy),
-        Kind::Enum(kind) => json!({"type": "string", "enum": example::choices(&kind)}),
+        Kind::String => input_text(policy, schemas),
+        Kind::Enum(kind) => schemas.refer_choice(&kind, false),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
             let min = policy.min.unwrap_or(i32::MIN.into());
             json!({"type": "integer", "format": "int32", "minimum": min, "maximum": policy.max.unwrap_or(i32::MAX.into())})
@@ -102,7 +104,7 @@ fn input(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
     }
 }
 
-fn input_text(policy: &FieldPolicy) -> Value {
+fn input_text(policy: &FieldPolicy, schemas: &mut Schemas) -> Value {
     let mut schema = match policy.format() {
         Format::Unspecified => {
             let max = if policy.max_length == 0 { DEFAULT_MAX_LENGTH } else { policy.max_length };
@@ -110,7 +112,7 @@ fn input_text(policy: &FieldPolicy) -> Value {
         }
         Format::Date => json!({"type": "string", "format": "date"}),
         Format::DateOrTime => {
-            json!({"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]})
+            json!({"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]})
         }
         Format::Decimal => json!({
             "type": ["number", "string"],
@@ -124,8 +126,10 @@ fn input_text(policy: &FieldPolicy) -> Value {
             "maximum": 100,
             "pattern": r"^\s*\d{1,3}(\.\d{1,4})?\s*%?\s*$",
         }),
-        Format::Json => json!({"type": "object"}),
-        Format::Document => json!({"type": ["string", "object"], "maxLength": policy.max_length}),
+        Format::Json => free_json(schemas),
+        Format::Document => {
+            json!({"anyOf": [{"type": "string", "maxLength": policy.max_length}, free_json(schemas)]})
+        }
     };
     if policy.required && policy.format() == Format::Unspecified {
         schema["minLength"] = json!(1);
@@ -140,26 +144,27 @@ fn decimal_pattern(scale: u32) -> String {
 
 /// The schema of a single value. An optional value that cannot be `null` is empty instead.
 fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) -> Value {
+    if is_own_id(field, policy, schemas) {
+        return json!({"type": "string", "format": "uuid"});
+    }
     let may_be_empty = !(policy.nullable || policy.required || is_optional(field))
         && field.cardinality() != Cardinality::Repeated;
     match field.kind() {
         Kind::String => match policy.format() {
+            Format::Unspecified
+                if !policy.refers_to.is_empty() && example::is_id(field.name()) && may_be_empty =>
+            {
+                json!({"type": "string", "pattern": ID_OR_EMPTY})
+            }
             Format::Unspecified | Format::DateOrTime | Format::Percentage | Format::Document => {
                 json!({"type": "string"})
             }
             Format::Date if may_be_empty => json!({"type": "string", "pattern": DATE_OR_EMPTY}),
             Format::Date => json!({"type": "string", "format": "date"}),
             Format::Decimal => json!({"type": "number"}),
-            Format::Json => json!({"type": "object"}),
+            Format::Json => free_json(schemas),
         },
-        Kind::Enum(kind) => {
-            let mut choices = example::choices(&kind);
-            if may_be_empty {
-                // How an enum without a value is shown.
-                choices.push(String::new());
-            }
-            json!({"type": "string", "enum": choices})
-        }
+        Kind::Enum(kind) => schemas.refer_choice(&kind, may_be_empty),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({"type": "integer", "format": "int32"}),
         Kind::Uint32 | Kind::Fixed32 => json!({"type": "integer"}),
         Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64 => {
@@ -177,6 +182,29 @@ fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) 
         }
         Kind::Message(message) => schemas.refer(&message, Use::Response),
     }
+}
+
+/// Whether it always holds an id that we made, unless it is `null`: the id of the record itself, or of one that it refers
+/// to. A reference that is neither required nor optional is the empty text where there is none.
+fn is_own_id(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &Schemas) -> bool {
+    if !matches!(field.kind(), Kind::String) || policy.format() != Format::Unspecified {
+        return false;
+    }
+    if field.name() == "id" {
+        return schemas.is_record(field.parent_message());
+    }
+    // An example of another form, such as that of a provider, says that it is not one of ours.
+    let is_uuid = |example: Value| example.as_str().is_some_and(|text| uuid::Uuid::try_parse(text).is_ok());
+    let looks_like_one = example::of_policy(policy).is_none_or(is_uuid);
+    example::is_id(field.name()) && (policy.required || is_optional(field)) && looks_like_one
+}
+
+/// A JSON object that we pass on.
+pub(super) fn free_json(schemas: &mut Schemas) -> Value {
+    schemas.shared(
+        "JsonObject",
+        || json!({"type": "object", "additionalProperties": true, "description": "Any JSON object."}),
+    )
 }
 
 fn is_optional(field: &FieldDescriptor) -> bool {
@@ -203,6 +231,10 @@ fn nullable(mut schema: Value) -> Value {
     if schema.get("$ref").is_some() {
         return json!({"anyOf": [schema, {"type": "null"}]});
     }
+    if let Some(choices) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        choices.push(json!({"type": "null"}));
+        return schema;
+    }
     schema["type"] = match schema["type"].take() {
         Value::Array(mut types) => {
             types.push(json!("null"));
@@ -210,9 +242,6 @@ fn nullable(mut schema: Value) -> Value {
         }
         one => json!([one, "null"]),
     };
-    if let Some(choices) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-        choices.push(Value::Null);
-    }
     schema
 }
 

@@ -1,12 +1,13 @@
 //! The schema of one message for one use.
 
-use chassis_transcode::Form;
+use chassis_transcode::{Expansion, Form};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto::policy;
 use serde_json::{Map, Value, json};
 
 use super::field;
-use super::schemas::{Schemas, Use};
+use super::route::FIELD_MASK;
+use super::schemas::{Schemas, Undescribed, Use};
 use super::text::flowing;
 
 const IGNORED: &str = "ignored";
@@ -14,19 +15,20 @@ const IGNORED: &str = "ignored";
 /// Describes every message that is referred to, and those that their descriptions refer to.
 pub(super) fn describe_all(schemas: &mut Schemas) {
     while let Some(next) = schemas.next_undescribed() {
-        let schema = describe(&next.message, next.usage, schemas);
+        let schema = describe(&next, schemas);
         schemas.add(&next.name, schema);
     }
 }
 
-fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> Value {
+fn describe(next: &Undescribed, schemas: &mut Schemas) -> Value {
+    let (message, usage) = (&next.message, next.usage);
     if usage == Use::Envelope && Form::of(message) == Form::Whole {
-        schemas.add("EmptyMeta", empty_meta());
+        let meta = schemas.shared("EmptyMeta", empty_meta);
         return json!({
             "type": "object",
             "properties": {
                 "data": schemas.refer(message, Use::Response),
-                "meta": {"$ref": "#/components/schemas/EmptyMeta"},
+                "meta": meta,
             },
             "required": ["data", "meta"],
         });
@@ -35,7 +37,7 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
     let mut properties = Map::new();
     let mut required = Vec::new();
     let wrapper = policy::message(message).wrapper;
-    for field in message.fields() {
+    for field in message.fields().filter(|field| !is_hidden(field, next)) {
         let property = match usage {
             Use::Envelope if field.name() == "meta" => meta(&field, schemas),
             Use::Response | Use::Meta | Use::Envelope => field::response(&field, schemas),
@@ -55,6 +57,9 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
         }
         properties.insert(name.to_owned(), property);
     }
+    if usage == Use::Response {
+        properties.extend(expanded(message, schemas).map(|schema| ("expanded".to_owned(), schema)));
+    }
     if usage == Use::Meta {
         properties.insert(IGNORED.to_owned(), ignored());
     }
@@ -64,8 +69,7 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
         properties.insert(wrapper, inside);
     }
     if usage == Use::Envelope && !properties.contains_key("meta") {
-        schemas.add("EmptyMeta", empty_meta());
-        properties.insert("meta".to_owned(), json!({"$ref": "#/components/schemas/EmptyMeta"}));
+        properties.insert("meta".to_owned(), schemas.shared("EmptyMeta", empty_meta));
         required.push("meta".to_owned());
     }
     let mut schema = json!({"type": "object", "properties": properties});
@@ -82,6 +86,35 @@ fn describe(message: &MessageDescriptor, usage: Use, schemas: &mut Schemas) -> V
     schema
 }
 
+/// The records that a record refers to. They are there where a GET has asked for them.
+fn expanded(message: &MessageDescriptor, schemas: &mut Schemas) -> Option<Value> {
+    // The references in the `meta` of a record belong to the record.
+    if message.name().ends_with("Meta") {
+        return None;
+    }
+    let mut shown = Map::new();
+    for expansion in Expansion::of_record(message) {
+        let pool = message.parent_pool();
+        let record =
+            pool.all_messages().find(|other| policy::message(other).kinds.contains(&expansion.kind))?;
+        let record = schemas.refer(&record, Use::Response);
+        shown.insert(expansion.name, json!({"anyOf": [record, {"type": "null"}]}));
+    }
+    (!shown.is_empty()).then(|| {
+        json!({
+            "type": "object",
+            "description": "The records that `expand` of a GET names; `null` where there is none.",
+            "properties": shown,
+        })
+    })
+}
+
+/// Whether a request does not carry the field: the path does, or the gateway makes it of what the body has.
+fn is_hidden(field: &FieldDescriptor, next: &Undescribed) -> bool {
+    let is_mask = matches!(field.kind(), Kind::Message(message) if message.full_name() == FIELD_MASK);
+    is_mask || next.hidden.iter().any(|name| name == field.name())
+}
+
 /// The `meta` of an envelope.
 fn meta(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     match field.kind() {
@@ -91,7 +124,7 @@ fn meta(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
 }
 
 /// The `meta` of an envelope whose message has none.
-fn empty_meta() -> Value {
+pub(super) fn empty_meta() -> Value {
     json!({
         "type": "object",
         "description": "Empty, unless there is something to say about the request.",

@@ -3,6 +3,7 @@
 //! Owns the wording of conventions that hold for every operation (`introduction.md`). Names no single operation and
 //! has no business word; a text about an operation belongs in the comment above it in its proto file.
 
+mod choice;
 mod example;
 mod field;
 mod message;
@@ -12,6 +13,7 @@ mod response;
 mod route;
 mod schemas;
 mod text;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -30,29 +32,38 @@ use schemas::Schemas;
 /// The name of the product, as every page shows it.
 pub const TITLE: &str = "Business Administration API";
 
+/// What the contract may be used under, as SPDX calls it.
+const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
 /// The whole document. The same contract always gives the same document, byte for byte once it is printed.
 pub fn document(pool: &DescriptorPool) -> Value {
     let routes = routes(pool);
-    let mut schemas = Schemas::default();
+    let mut schemas = Schemas::new(route::records(&routes));
     let mut responses = BTreeMap::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in &routes {
         let operation = operation::describe(route, &routes, &mut schemas, &mut responses);
         paths.entry(&route.path).or_default().insert(route.verb.as_str().to_ascii_lowercase(), operation);
     }
+    let webhooks = webhooks::all(&mut schemas);
     message::describe_all(&mut schemas);
     schemas.add("Problem", problem::schema());
-    schemas.add("FieldFault", problem::fault_schema(pool));
+    schemas.add("ProblemMeta", problem::meta_schema());
+    schemas.add("FieldFault", problem::fault_schema());
+    schemas.add("FaultCode", problem::fault_codes(pool));
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": TITLE,
             "version": "1",
             "description": include_str!("introduction.md").trim(),
+            "license": {"name": LICENSE, "identifier": LICENSE},
+            "contact": {"name": "The maintainers"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": "/", "description": "The installation that this document comes from."}],
         "tags": tags(&routes),
         "paths": paths,
+        "webhooks": webhooks,
         "components": {
             "schemas": schemas.into_components(),
             "parameters": operation::shared_parameters(),
@@ -62,7 +73,7 @@ pub fn document(pool: &DescriptorPool) -> Value {
                 operation::SECURITY_SCHEME: {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An API key: `ba_<public id>_<secret>_<checksum>`.",
+                    "description": "An API key: `ba_<public id>_<secret>_<checksum>`. The scopes that it needs for an operation are in `x-required-scopes`: one of the lists, all of it.",
                 },
             },
         },
@@ -90,5 +101,15 @@ fn tags(routes: &[Route]) -> Vec<Value> {
             of_tag.push(text);
         }
     }
-    texts.into_iter().map(|(name, texts)| json!({"name": name, "description": texts.join("\n\n")})).collect()
+    let tag = |(name, mut texts): (String, Vec<String>)| {
+        // First what the area is, then what else belongs to it.
+        texts.sort_by_key(|text| !begins_with(text, &name));
+        json!({"name": name, "description": texts.join("\n\n")})
+    };
+    texts.into_iter().map(tag).collect()
+}
+
+/// Whether a text says first what it is about: `Notes: …`.
+fn begins_with(text: &str, name: &str) -> bool {
+    text.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'))
 }

@@ -1,7 +1,9 @@
 //! One operation of the document: its text, parameters, body and answers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use chassis_transcode::EXPAND;
 use http::Method;
 use prost_reflect::{Cardinality, Kind, MessageDescriptor};
 use proto::api::{Access, Format, MethodPolicy};
@@ -11,11 +13,14 @@ use serde_json::{Map, Value, json};
 use super::response::bare_content;
 use super::route::Route;
 use super::schemas::{Schemas, Use};
-use super::text::flowing;
+use super::text::{flowing, upper_camel};
 use super::{example, field, response};
 
 /// The name of the one way to authenticate.
 pub(super) const SECURITY_SCHEME: &str = "bearer";
+
+const EXPORT_TEXT: &str = "All of the list at once, as a file, however long it is: with the same filters and in the same order, and as the records were at the moment when it began. CSV, unless `Accept` asks for JSON: then each line is a JSON object. If the connection ends before the file does, the file is not whole: read it again. A few exports can run at a time; with 503, repeat the request after `Retry-After`.";
+const TABLE_TEXT: &str = "With `Accept: text/csv` or `application/x-ndjson` the page comes as a table: a line for each record. The header `X-Meta` then has what `meta` would say.";
 
 /// What a page sends.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -47,7 +52,7 @@ pub(super) fn shared_parameters() -> Value {
             "name": "Dry-Run",
             "in": "header",
             "description": "`true`: everything is checked and carried out, the answer is the one that would come, and then all of it is undone. `meta.dry_run` of the answer says what would have come of it.",
-            "schema": {"type": "string", "enum": ["true", "false"]},
+            "schema": {"type": "boolean"},
         },
         "Prefer": {
             "name": "Prefer",
@@ -74,16 +79,17 @@ pub(super) fn describe(
     let comment = policy::comment(route.rpc.parent_file().file_descriptor_proto(), route.rpc.path());
     let (summary, rest) = comment.split_once('\n').unwrap_or((&comment, ""));
     let mut operation = json!({
-        "operationId": lower_camel(route.rpc.name()),
-        "summary": summary.trim().trim_end_matches('.'),
+        "operationId": operation_id(route),
+        "summary": summary_of(route, summary),
         "description": description(route, rest),
         "tags": [route.tag],
-        "parameters": parameters(route),
+        "parameters": parameters(route, schemas),
         "responses": response::all(route, routes, schemas, responses),
     });
     if route.policy.access() == Access::Key {
-        operation["security"] = security(&route.policy);
+        operation["security"] = json!([{SECURITY_SCHEME: []}]);
         operation["x-required-scope"] = json!(route.policy.scope);
+        operation["x-required-scopes"] = scopes(&route.policy);
     } else {
         operation["security"] = json!([]);
     }
@@ -93,12 +99,13 @@ pub(super) fn describe(
     operation
 }
 
-/// The alternatives of scopes that a key may have for the operation.
-fn security(policy: &MethodPolicy) -> Value {
+/// The alternatives of scopes that a key may have for the operation, each of scopes that it needs together. They are not
+/// in `security`: linters know scopes of OAuth only.
+fn scopes(policy: &MethodPolicy) -> Value {
     let alternative = |scope: &str| {
         let scopes =
             [scope, policy.and_scope.as_str()].into_iter().filter(|scope| !["", "any"].contains(scope));
-        json!({SECURITY_SCHEME: scopes.collect::<Vec<_>>()})
+        json!(scopes.collect::<Vec<_>>())
     };
     let others = Some(policy.or_scope.as_str()).filter(|scope| !scope.is_empty());
     [policy.scope.as_str()].into_iter().chain(others).map(alternative).collect()
@@ -106,6 +113,11 @@ fn security(policy: &MethodPolicy) -> Value {
 
 fn description(route: &Route, rest: &str) -> String {
     let mut paragraphs = vec![flowing(rest.trim())];
+    if route.is_export() {
+        paragraphs.push(EXPORT_TEXT.to_owned());
+    } else if route.is_list() {
+        paragraphs.push(TABLE_TEXT.to_owned());
+    }
     match (route.policy.access(), route.policy.scope.as_str()) {
         (Access::Key, "any") => paragraphs.push("Scope: any valid key.".to_owned()),
         (Access::Key, scope) => {
@@ -128,7 +140,7 @@ fn description(route: &Route, rest: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-fn parameters(route: &Route) -> Vec<Value> {
+fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
     let input = route.rpc.input();
     let mut parameters: Vec<Value> = route
         .path_variables()
@@ -142,8 +154,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             };
             let kind = input.get_field_by_name(name).map(|field| field.kind());
             if let Some(Kind::Enum(kind)) = kind {
-                let choices = example::choices(&kind);
-                let schema = json!({"type": "string", "enum": choices});
+                let schema = schemas.refer_choice(&kind, false);
                 json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema})
             } else if example::is_id(name) {
                 let schema = json!({"type": "string", "format": "uuid"});
@@ -160,7 +171,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             "in": "query",
             // A file may bring its name in the form.
             "required": policy::field(&field).required && !route.is_upload(),
-            "schema": field::query(&field),
+            "schema": field::query(&field, schemas),
         });
         let mut text = field::text(&field);
         if field.cardinality() == Cardinality::Repeated {
@@ -171,6 +182,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         }
         parameters.push(parameter);
     }
+    parameters.extend(expansion(route, schemas));
     if route.is_signed() {
         parameters.push(json!({
             "name": route.policy.signature,
@@ -199,11 +211,30 @@ fn parameters(route: &Route) -> Vec<Value> {
     parameters
 }
 
+/// The parameter that asks for the records that the answer refers to.
+fn expansion(route: &Route, schemas: &mut Schemas) -> Option<Value> {
+    let first = route.expansions.first()?;
+    let names: Vec<String> = route.expansions.iter().map(|name| format!("`{name}`")).collect();
+    let text = format!(
+        "Records that the answer refers to, shown as their own GET shows them, under `expanded` of each record: {}. Several: separate them by commas. The key needs the scope to read them.",
+        names.join(", ")
+    );
+    // The operations on one kind of record can show the same, and so have one schema.
+    let words: Vec<String> = route.expansions.iter().map(|name| upper_camel(name)).collect();
+    let name = format!("Expand{}", words.join("Or"));
+    let choice = schemas.shared(&name, || json!({"type": "string", "enum": route.expansions}));
+    Some(json!({
+        "name": EXPAND, "in": "query", "required": false, "description": text,
+        "schema": {"type": "array", "items": choice},
+        "style": "form", "explode": false, "example": [first],
+    }))
+}
+
 fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     if route.is_raw() {
         let sample = route.raw_body().and_then(|field| example::of_policy(&policy::field(&field)));
         let types = route.policy.takes.iter().map(|media_type| {
-            let mut content = bare_content(media_type);
+            let mut content = bare_content(media_type, schemas);
             if let Some(sample) = sample.as_ref().filter(|_| !media_type.ends_with("json")) {
                 content["example"] = sample.clone();
             }
@@ -214,8 +245,8 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     let message = route.body()?;
     if route.is_upload() {
         return Some(json!({"required": true, "content": {
-            "multipart/form-data": {"schema": form_of(&message)},
-            "application/octet-stream": {},
+            "multipart/form-data": {"schema": form_of(&message, schemas)},
+            "application/octet-stream": bare_content("application/octet-stream", schemas),
         }}));
     }
     if route.is_signed() {
@@ -226,8 +257,10 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
         (true, false) => Use::Patch,
         _ => Use::Create,
     };
-    let schema = schemas.refer(&message, usage);
-    let sample = example::request(&message);
+    let in_path = route.path_variables().into_iter().map(str::to_owned).collect();
+    let hidden = if message == route.rpc.input() { in_path } else { Vec::new() };
+    let sample = example::request(&message, &hidden);
+    let schema = schemas.refer_without(&message, usage, hidden);
     let json_limits: Vec<String> = message
         .fields()
         .filter(|field| matches!(field.kind(), Kind::String))
@@ -246,17 +279,37 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     Some(body)
 }
 
-/// The form that a file comes in: what describes it, and the file itself as the last part.
-fn form_of(message: &MessageDescriptor) -> Value {
-    let mut properties: Map<String, Value> =
-        message.fields().map(|field| (field.name().to_owned(), field::query(&field))).collect();
-    let file = json!({
-        "type": "string",
-        "contentMediaType": "application/octet-stream",
-        "description": "The content. The last part of the form.",
-    });
-    properties.insert("file".to_owned(), file);
-    json!({"type": "object", "properties": properties, "required": ["file"]})
+/// The form that a file comes in. What describes the file may be in it too, but only before the file; clients that are
+/// generated send parts in any order, so that these are shown as parameters of the query only.
+fn form_of(message: &MessageDescriptor, schemas: &mut Schemas) -> Value {
+    let stem = message.name().trim_end_matches("Input");
+    schemas.shared(&format!("{stem}Form"), || {
+        let file = json!({
+            "type": "string",
+            "format": "binary",
+            "contentMediaType": "application/octet-stream",
+            "description": "The content. What the query can say of it may come as parts of the form instead, before this one.",
+        });
+        json!({"type": "object", "properties": {"file": file}, "required": ["file"]})
+    })
+}
+
+fn operation_id(route: &Route) -> String {
+    let name = route.rpc.name();
+    let name = match name.strip_prefix("List").filter(|_| route.is_export()) {
+        Some(list) => Cow::Owned(format!("Export{list}")),
+        None => Cow::Borrowed(name),
+    };
+    lower_camel(&name)
+}
+
+fn summary_of(route: &Route, summary: &str) -> String {
+    let summary = summary.trim().trim_end_matches('.');
+    match summary.strip_prefix("List ").filter(|_| route.is_export()) {
+        Some(list) => format!("Export {list}"),
+        None if route.is_export() => format!("Export: {summary}"),
+        None => summary.to_owned(),
+    }
 }
 
 fn lower_camel(name: &str) -> String {

@@ -78,6 +78,10 @@ pub(super) fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>
     if !route.path_variables().is_empty() {
         problems.push(Problem::NotFound);
     }
+    // Records that the answer refers to may need another scope, and be long together.
+    if !route.expansions.is_empty() {
+        problems.extend([Problem::InsufficientScope, Problem::TooLarge]);
+    }
     // A signed body is taken as it is: only its size can be wrong.
     let reads_body = route.has_body() && !route.is_signed() && !route.is_upload();
     if route.has_body() {
@@ -139,24 +143,34 @@ pub(super) fn schema() -> Value {
                 "type": "boolean",
                 "description": "With the codes `unavailable` and `timeout`, and only then: the request may have been carried out although this is an error. Without it nothing has happened.",
             },
-            "data": {"type": "object", "description": "Mostly empty. A conflict tells here what it conflicts with."},
-            "meta": {
-                "type": "object",
-                "required": ["request_id"],
-                "properties": {
-                    "request_id": {"type": "string", "description": "Tell us this when you ask for help."},
-                },
-            },
+            "data": {"$ref": "#/components/schemas/JsonObject", "description": "Mostly empty. A conflict tells here what it conflicts with."},
+            "meta": {"$ref": "#/components/schemas/ProblemMeta"},
         },
     })
 }
 
-/// The shape of one entry of `errors`.
-pub(super) fn fault_schema(pool: &DescriptorPool) -> Value {
+/// The `meta` of every error body.
+pub(super) fn meta_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["request_id"],
+        "properties": {
+            "request_id": {"type": "string", "description": "Tell us this when you ask for help."},
+        },
+    })
+}
+
+/// The codes that an entry of `errors` can have.
+pub(super) fn fault_codes(pool: &DescriptorPool) -> Value {
     let faults = faults(pool);
     let codes: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
     let lines: Vec<String> =
         faults.iter().map(|fault| format!("- `{}`: {}", fault.code, fault.text)).collect();
+    json!({"type": "string", "enum": codes, "description": lines.join("\n")})
+}
+
+/// The shape of one entry of `errors`.
+pub(super) fn fault_schema() -> Value {
     json!({
         "type": "object",
         "description": "One fault of a request. It names its place by `pointer`, `parameter` or `header`.",
@@ -170,9 +184,8 @@ pub(super) fn fault_schema(pool: &DescriptorPool) -> Value {
             "parameter": {"type": "string", "description": "The name of a query parameter."},
             "header": {"type": "string", "description": "The name of a header."},
             "code": {
-                "type": "string",
-                "enum": codes,
-                "description": format!("Stable. New codes may be added.\n\n{}", lines.join("\n")),
+                "$ref": "#/components/schemas/FaultCode",
+                "description": "Stable. New codes may be added.",
             },
             "detail": {"type": "string", "description": "For people."},
         },

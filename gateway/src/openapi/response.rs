@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::route::Route;
 use super::schemas::{Schemas, Use};
-use super::{example, problem};
+use super::text::upper_camel;
+use super::{example, field, message, problem};
 
 const REQUEST_ID: &str = "X-Request-Id";
 const LIMIT: &str = "RateLimit";
@@ -66,8 +67,9 @@ pub(super) fn all(
         answers.insert("414".to_owned(), json!({"description": "The address is longer than 65,534 bytes; there is no body. Ask for fewer at a time."}));
     }
     if route.is_rehearsable() && route.policy.success == 204 {
+        let undone = undone(schemas);
         let headers = header_references(&[REQUEST_ID, LIMIT, LIMIT_POLICY, DRY_RUN]);
-        answers.insert("200".to_owned(), json!({"description": "With `Dry-Run: true`: it would be done. `data` is `null`.", "headers": headers, "content": {"application/json": {"schema": {"type": "object"}}}}));
+        answers.insert("200".to_owned(), json!({"description": "With `Dry-Run: true`: it would be done. `data` is `null`.", "headers": headers, "content": {"application/json": {"schema": undone}}}));
     }
     for (status, infos) in problem::possible(route) {
         let name = shared_name(&infos);
@@ -75,6 +77,18 @@ pub(super) fn all(
         shared.entry(name).or_insert_with(|| failure(status, &infos));
     }
     Value::Object(answers)
+}
+
+/// The body for what was carried out and undone, and has no body otherwise.
+fn undone(schemas: &mut Schemas) -> Value {
+    let meta = schemas.shared("EmptyMeta", message::empty_meta);
+    schemas.shared("DryRunResponse", || {
+        json!({
+            "type": "object",
+            "properties": {"data": {"type": "null"}, "meta": meta},
+            "required": ["data", "meta"],
+        })
+    })
 }
 
 fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
@@ -105,24 +119,43 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     if leads_on {
         return answer;
     }
-    if route.has_http_body() {
-        answer["content"] = json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type)});
+    if route.is_export() {
+        answer["content"] = tables();
+    } else if route.has_http_body() {
+        answer["content"] =
+            json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type, schemas)});
     } else if route.policy.success != 204 {
         let sample = example::envelope(&route.rpc.output());
         let schema = schemas.refer(&route.rpc.output(), Use::Envelope);
-        answer["content"] = json!({"application/json": {"schema": schema, "example": sample}});
+        let mut content = json!({"application/json": {"schema": schema, "example": sample}});
+        if route.is_list()
+            && let (Some(content), Value::Object(tables)) = (content.as_object_mut(), tables())
+        {
+            content.extend(tables);
+        }
+        answer["content"] = content;
     }
     answer
 }
 
-/// A body without an envelope: what programs get of it. JSON Schema has a type for text, and none for bytes. Whoever
-/// parses YAML finds an object, all others have its text.
-pub(super) fn bare_content(media_type: &str) -> Value {
+/// The forms of a list without an envelope.
+fn tables() -> Value {
+    json!({
+        "text/csv": {"schema": {"type": "string", "description": "A line with the names of the columns, then one for each record (RFC 4180, UTF-8). A field within an object has both names, `meta.version`; a list is its JSON. A text that a spreadsheet would take for a formula has an apostrophe in front."}},
+        "application/x-ndjson": {"schema": {"type": "string", "description": "A JSON object in each line."}},
+    })
+}
+
+/// A body without an envelope: what programs get of it. JSON Schema has no type for bytes, but generators of
+/// clients know `binary`. Whoever parses YAML finds an object, all others have its text.
+pub(super) fn bare_content(media_type: &str, schemas: &mut Schemas) -> Value {
     match media_type {
-        json if json.ends_with("json") => json!({"schema": {"type": "object"}}),
-        yaml if yaml.ends_with("yaml") => json!({"schema": {"type": ["string", "object"]}}),
+        json if json.ends_with("json") => json!({"schema": field::free_json(schemas)}),
+        yaml if yaml.ends_with("yaml") => {
+            json!({"schema": {"anyOf": [{"type": "string"}, field::free_json(schemas)]}})
+        }
         text if text.starts_with("text/") || text.ends_with("xml") => json!({"schema": {"type": "string"}}),
-        _ => json!({}),
+        _ => json!({"schema": {"type": "string", "format": "binary"}}),
     }
 }
 
@@ -136,15 +169,6 @@ fn has_own_path(route: &Route, routes: &[Route]) -> bool {
 fn shared_name(infos: &[&ProblemInfo]) -> String {
     let names: Vec<String> = infos.iter().map(|info| upper_camel(info.code)).collect();
     names.join("Or")
-}
-
-fn upper_camel(code: &str) -> String {
-    code.split('_')
-        .flat_map(|word| {
-            let mut chars = word.chars();
-            chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars)
-        })
-        .collect()
 }
 
 fn failure(status: u16, infos: &[&ProblemInfo]) -> Value {
@@ -173,7 +197,7 @@ fn failure(status: u16, infos: &[&ProblemInfo]) -> Value {
         "content": {"application/problem+json": {
             "schema": {
                 "allOf": [{"$ref": "#/components/schemas/Problem"}],
-                "properties": {"code": {"enum": codes}, "status": {"const": status}},
+                "properties": {"code": {"type": "string", "enum": codes}, "status": {"type": "integer", "const": status}},
             },
             "examples": examples,
         }},

@@ -1,6 +1,9 @@
 //! The public operations of the contract, and their table as text.
 
+use std::collections::BTreeSet;
+
 use chassis_transcode::contract::{self, Operation};
+use chassis_transcode::{Form, PAGE};
 use http::Method;
 use prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
@@ -10,7 +13,14 @@ use proto::policy;
 
 /// Stands in place of a scope in the table of routes.
 const PUBLIC: &str = "public";
-const FIELD_MASK: &str = "google.protobuf.FieldMask";
+pub(super) const FIELD_MASK: &str = "google.protobuf.FieldMask";
+
+/// How much of a list an operation answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListPart {
+    Page,
+    Whole,
+}
 
 /// One public operation.
 #[derive(Clone, Debug)]
@@ -27,6 +37,10 @@ pub struct Route {
     pub shows_version: bool,
     /// Whether it changes something of a record with a version, which `If-Match` can name.
     pub takes_version: bool,
+    /// How much of a list the answer is, if it is one.
+    list: Option<ListPart>,
+    /// What `expand` can name.
+    pub expansions: Vec<String>,
 }
 
 /// Every rpc with an HTTP rule, in the order of path and verb.
@@ -35,10 +49,23 @@ pub fn routes(pool: &DescriptorPool) -> Vec<Route> {
     let mut routes: Vec<Route> = pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())
-        .filter_map(|rpc| Route::of(&rpc, &operations))
+        .flat_map(|rpc| Route::all(&rpc, &operations))
         .collect();
     routes.sort_by(|a, b| (&a.path, a.verb.as_str()).cmp(&(&b.path, b.verb.as_str())));
     routes
+}
+
+/// The names of the messages that show a record which a path names by its id: what such a path answers with, one or a
+/// list of them, and what creates them.
+pub(super) fn records(routes: &[Route]) -> BTreeSet<String> {
+    let named: BTreeSet<&str> =
+        routes.iter().filter_map(|route| route.path.split_once("/{id}")).map(|(before, _)| before).collect();
+    let names_one = |route: &&Route| route.path.contains("/{id}") || named.contains(route.path.as_str());
+    let data = |route: &Route| match Form::data(&route.rpc.output())?.kind() {
+        Kind::Message(message) => Some(message.full_name().to_owned()),
+        _ => None,
+    };
+    routes.iter().filter(names_one).filter_map(data).collect()
 }
 
 /// One line for each route: verb, path, scope, status of success, rpc.
@@ -59,22 +86,40 @@ pub fn route_table(routes: &[Route]) -> String {
 }
 
 impl Route {
-    fn of(rpc: &MethodDescriptor, operations: &[Operation]) -> Option<Self> {
+    /// Those of an rpc: a list can be asked for by its pages, and as a whole.
+    fn all(rpc: &MethodDescriptor, operations: &[Operation]) -> Vec<Self> {
+        let of_rpc = operations.iter().filter(|operation| operation.name == rpc.full_name());
+        of_rpc.filter_map(|operation| Self::of(rpc, operation)).collect()
+    }
+
+    fn of(rpc: &MethodDescriptor, operation: &Operation) -> Option<Self> {
         let rule = policy::http_rule(rpc)?;
-        let (verb, path) = contract::route(&rule).ok()?;
-        let operation = operations.iter().find(|operation| operation.name == rpc.full_name());
         Some(Self {
-            verb,
-            path,
+            verb: operation.method.clone(),
+            path: operation.path.clone(),
             tag: policy::service(rpc).tag,
             policy: policy::method(rpc)?,
             rpc: rpc.clone(),
             body: rule.body,
-            shows_version: operation
-                .and_then(Operation::envelope)
-                .is_some_and(chassis_transcode::ResponsePlan::has_version),
-            takes_version: operation.is_some_and(|operation| operation.target.is_some()),
+            shows_version: operation.envelope().is_some_and(chassis_transcode::ResponsePlan::has_version),
+            takes_version: operation.target.is_some(),
+            list: match operation.method == Method::GET && operation.is_list() {
+                false => None,
+                true if operation.is_export() => Some(ListPart::Whole),
+                true => Some(ListPart::Page),
+            },
+            expansions: operation.expansions.iter().map(|expansion| expansion.name.clone()).collect(),
         })
+    }
+
+    /// Whether the answer is a list of records, or a page of it.
+    pub fn is_list(&self) -> bool {
+        self.list == Some(ListPart::Page)
+    }
+
+    /// Whether the answer is all of a list, as a file.
+    pub fn is_export(&self) -> bool {
+        self.list == Some(ListPart::Whole)
     }
 
     /// Whether it needs no key.
@@ -152,7 +197,10 @@ impl Route {
         if self.body == "*" {
             return Vec::new();
         }
-        let variables = self.path_variables();
+        let mut variables = self.path_variables();
+        if self.is_export() {
+            variables.extend(PAGE);
+        }
         let scalar = |field: &FieldDescriptor| !matches!(field.kind(), Kind::Message(_));
         self.rpc
             .input()

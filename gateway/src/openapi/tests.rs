@@ -54,6 +54,14 @@ fn every_route_is_one_of_the_public_contract_or_of_its_additions() {
 }
 
 #[test]
+fn every_area_says_first_what_it_is() {
+    for tag in document(&policy::commented())["tags"].as_array().unwrap() {
+        let (name, text) = (tag["name"].as_str().unwrap(), tag["description"].as_str().unwrap());
+        assert!(super::begins_with(text, name), "{name}: {text}");
+    }
+}
+
+#[test]
 fn every_reference_leads_somewhere() {
     fn visit(node: &Value, document: &Value) {
         match node {
@@ -86,8 +94,10 @@ fn every_operation_has_a_name_of_its_own_a_summary_and_its_answers() {
             }
             let needs_a_key = operation["security"] != json!([]);
             assert_eq!(operation["responses"]["401"].is_object(), needs_a_key, "{at}");
-            let has_a_body = operation.get("requestBody").is_some();
-            assert_eq!(operation["responses"]["413"].is_object(), has_a_body, "{at}");
+            let parameters = operation["parameters"].as_array().unwrap();
+            let can_expand = parameters.iter().any(|parameter| parameter["name"] == "expand");
+            let can_be_long = operation.get("requestBody").is_some() || can_expand;
+            assert_eq!(operation["responses"]["413"].is_object(), can_be_long, "{at}");
             assert_eq!(
                 operation["responses"]["414"].is_object(),
                 verb == "get",
@@ -124,4 +134,61 @@ fn a_wrapper_holds_the_fields_and_no_second_wrapper() {
     assert_eq!(wrapper["$ref"], "#/components/schemas/ClientFields");
     assert_eq!(schemas["ClientFields"]["properties"]["client"], Value::Null);
     assert!(schemas["ClientFields"]["properties"]["email"].is_object());
+}
+
+#[test]
+fn a_choice_is_a_schema_of_its_own_and_no_name_says_twice_what_it_is_for() {
+    fn visit(node: &Value, at: &str) {
+        match node {
+            Value::Object(fields) => {
+                assert!(!fields.contains_key("enum"), "{at}: a client would get a class for each place");
+                fields.iter().for_each(|(name, value)| visit(value, &format!("{at}/{name}")));
+            }
+            Value::Array(entries) => entries.iter().for_each(|entry| visit(entry, at)),
+            _ => {}
+        }
+    }
+    let document = document(&policy::commented());
+    visit(&document["paths"], "paths");
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        // The data of events are no messages, and each has its own.
+        if !name.ends_with("EventData") {
+            visit(&schema["properties"], name);
+        }
+        for twice in ["PatchPatch", "InputInput", "RequestInput", "PatchInput"] {
+            assert!(!name.ends_with(twice), "{name}");
+        }
+    }
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Deal"]["properties"]["status"]["$ref"], "#/components/schemas/DealStatus");
+    assert_eq!(schemas["Relation"]["properties"]["id"]["format"], "uuid");
+    assert_eq!(schemas["ClientInput"]["properties"]["type"]["anyOf"][1]["type"], "null");
+}
+
+#[test]
+fn a_body_does_not_repeat_the_path() {
+    let document = document(&policy::commented());
+    let change = &document["components"]["schemas"]["UpdateCustomFieldInput"];
+    assert_eq!(change["required"], json!(["label"]));
+    assert_eq!(change["properties"]["key"], Value::Null);
+}
+
+#[test]
+fn every_event_is_a_webhook() {
+    let document = document(&policy::commented());
+    let paid = &document["webhooks"]["invoice.paid"]["post"];
+    assert_eq!(
+        paid["requestBody"]["content"]["application/json"]["schema"]["$ref"],
+        "#/components/schemas/InvoicePaidEvent"
+    );
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["InvoicePaidEvent"]["properties"]["type"]["const"], "invoice.paid");
+    assert_eq!(schemas["InvoicePaidEventData"]["properties"]["payment_status"]["examples"], json!(["paid"]));
+    let methods = policy::pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    let scopes: Vec<String> =
+        methods.filter_map(|rpc| policy::method(&rpc)).map(|policy| policy.scope).collect();
+    for (name, webhook) in document["webhooks"].as_object().unwrap() {
+        let scope = webhook["post"]["x-required-scope"].as_str().unwrap().to_owned();
+        assert!(scopes.contains(&scope), "{name}: {scope}");
+    }
 }

@@ -8,3 +8,13 @@ pub(super) fn flowing(comment: &str) -> String {
         .collect::<Vec<_>>()
         .join("\n\n")
 }
+
+/// `rate_limited` as `RateLimited`.
+pub(super) fn upper_camel(name: &str) -> String {
+    name.split('_')
+        .flat_map(|word| {
+            let mut chars = word.chars();
+            chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars)
+        })
+        .collect()
+}

@@ -88,11 +88,7 @@ async fn the_reference_weighs_less_than_300_kilobytes_in_all() {
     let page = text(get("/docs").await).await;
     let named = page.split('"').filter(|part| part.starts_with("/docs/assets/") || *part == "/openapi.json");
     let mut to_load: BTreeSet<String> = named.map(str::to_owned).collect();
-    to_load.extend([
-        "/docs".to_owned(),
-        "/docs/assets/guides.json".to_owned(),
-        "/docs/assets/events.json".to_owned(),
-    ]);
+    to_load.extend(["/docs".to_owned(), "/docs/assets/guides.json".to_owned()]);
     let (mut loaded, mut size) = (BTreeSet::new(), 0);
     while let Some(path) = to_load.pop_first() {
         let request = Request::get(&path).header("accept-encoding", "gzip").body(Body::empty()).unwrap();
@@ -178,7 +174,6 @@ async fn every_page_answers_with_its_security_headers_and_names_no_other_host() 
         "/docs/assets/style.css",
         "/docs/assets/icon.svg",
         "/docs/assets/guides.json",
-        "/docs/assets/events.json",
         "/",
         "/problems",
         "/problems/style.css",

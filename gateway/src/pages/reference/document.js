@@ -4,8 +4,7 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 
 /** Everything that the page shows. */
 export async function load() {
-  const [document, guides, catalog] = await Promise.all(
-    ["/openapi.json", "/docs/assets/guides.json", "/docs/assets/events.json"].map(fetched));
+  const [document, guides] = await Promise.all(["/openapi.json", "/docs/assets/guides.json"].map(fetched));
   const operations = operationsOf(document);
   const areas = (document.tags ?? []).map(({ name, description }) => {
     return { name, description: description ?? "", operations: operations.filter((one) => one.area === name) };
@@ -15,7 +14,7 @@ export async function load() {
     guides,
     operations,
     areas: areas.filter((area) => area.operations.length),
-    events: eventsOf(document.webhooks ?? webhooksOf(catalog), document),
+    events: eventsOf(document.webhooks ?? {}, document),
     problems: problemsOf(document),
     resolve: (value) => resolved(document, value),
   };
@@ -52,7 +51,7 @@ function operationsOf(document) {
         // The scope has a line of its own.
         description: (operation.description ?? "").replace(/\n*(Scope: |No key is needed: )[^\n]*$/, ""),
         // Alternatives, each of scopes that a key needs together.
-        scopes: (operation.security ?? []).map((alternative) => Object.values(alternative).flat()),
+        scopes: operation["x-required-scopes"] ?? [],
         scope,
         isPublic: (operation.security ?? []).length === 0,
         parameters,
@@ -82,34 +81,6 @@ function problemsOf(document) {
     }
   }
   return [...found.values()].sort((one, other) => one.status - other.status || one.code.localeCompare(other.code));
-}
-
-/** The events that have no `webhooks` section yet, in its form. */
-function webhooksOf({ shapes, events }) {
-  const entries = events.map((event) => {
-    const properties = { ...shapes[event.shape], ...event.also };
-    for (const [name, value] of Object.entries(event.example ?? {})) properties[name] = { ...properties[name], examples: [value] };
-    const data = { type: "object", properties };
-    const schema = {
-      type: "object",
-      required: ["id", "type", "timestamp", "occurred_at", "entity_type", "entity_id", "data"],
-      properties: {
-        id: { type: "string", format: "uuid", description: "The event. A delivery that is repeated has it again.", examples: ["019a8c5e-9d10-7a4e-8b21-6f0c3d5e7a91"] },
-        type: { type: "string", const: event.name },
-        timestamp: { type: "string", format: "date-time", description: "When it happened.", examples: ["2026-11-14T09:30:00.123Z"] },
-        occurred_at: { type: "string", format: "date-time", description: "The same.", examples: ["2026-11-14T09:30:00.123Z"] },
-        entity_type: { type: "string", description: "What kind of record it is about.", examples: [event.entity] },
-        entity_id: { type: "string", description: "Which record it is about.", examples: [properties.id?.examples?.[0] ?? ""] },
-        data,
-      },
-    };
-    const post = {
-      summary: event.name, description: event.when, tags: [event.area], "x-required-scope": event.scope,
-      requestBody: { content: { "application/json": { schema } } },
-    };
-    return [event.name, { post }];
-  });
-  return Object.fromEntries(entries);
 }
 
 function eventsOf(webhooks, document) {

@@ -44,7 +44,7 @@ function field(context, name, schema, isRequired, prefix, above) {
       h("span", { class: "type" }, typeOf(context, schema)),
       isRequired && h("span", { class: "required" }, "required")),
     blocks(schema.description, context),
-    facts(schema, context.isInput),
+    facts(context, schema),
     inner && h("div", { class: "nested", role: "group", "aria-label": `Fields of ${name}` }, inner));
 }
 
@@ -80,9 +80,9 @@ function arrayOf(context, schema) {
 const number = (value) => Number(value).toLocaleString("en");
 
 /** The limits of a value. An example only where one is to be sent: answers have a whole one beside them. */
-function facts(schema, isInput) {
+function facts(context, schema) {
   const found = [];
-  const values = (schema.enum ?? schema.items?.enum ?? []).filter((value) => value !== null && value !== "");
+  const values = (schema.enum ?? merged(context.document, schema.items ?? {}).enum ?? []).filter((value) => value !== null && value !== "");
   if (values.length) found.push(["One of ", values.flatMap((value, index) => [index ? " " : "", h("code", null, String(value))])]);
   if (schema.const !== undefined) found.push(["Always ", h("code", null, String(schema.const))]);
   const [least, most] = [schema.minLength, schema.maxLength];
@@ -95,7 +95,7 @@ function facts(schema, isInput) {
   if (schema.minProperties) found.push([`At least ${schema.minProperties === 1 ? "one field" : `${schema.minProperties} fields`}`]);
   if (schema.default !== undefined) found.push(["Default ", h("code", null, JSON.stringify(schema.default))]);
   const example = schema.examples?.[0];
-  if (isInput && example !== undefined && example !== null && typeof example !== "object" && !values.length) {
+  if (context.isInput && example !== undefined && example !== null && typeof example !== "object" && !values.length) {
     found.push(["For example ", h("code", null, String(example))]);
   }
   if (!found.length) return null;

@@ -29,11 +29,10 @@ macro_rules! assets {
     ($($name:literal: $kind:expr),* $(,)?) => { [$(($name, $kind, include_str!($name))),*] };
 }
 
-const ASSETS: [(&str, &str, &str); 21] = assets![
+const ASSETS: [(&str, &str, &str); 20] = assets![
     "code.js": SCRIPT,
     "document.js": SCRIPT,
     "dom.js": SCRIPT,
-    "events.json": JSON,
     "fields.js": SCRIPT,
     "icon.svg": "image/svg+xml",
     "key.js": SCRIPT,
@@ -113,12 +112,7 @@ fn places(document: &Value) -> BTreeSet<String> {
     operations.chain(areas).chain(guides).chain(events).chain(["events".to_owned()]).collect()
 }
 
-/// The names of the events: those of the document, if it has them.
+/// The names of the events.
 fn events(document: &Value) -> Vec<String> {
-    if let Some(webhooks) = document["webhooks"].as_object() {
-        return webhooks.keys().cloned().collect();
-    }
-    let catalog: Value = serde_json::from_str(include_str!("events.json")).unwrap_or_default();
-    let events = catalog["events"].as_array().into_iter().flatten();
-    events.filter_map(|event| event["name"].as_str().map(str::to_owned)).collect()
+    document["webhooks"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
