@@ -23,7 +23,7 @@ use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
 use tokio::sync::watch;
 
 use crate::accounts::Accounts;
-use crate::http::{App, router};
+use crate::http::{App, OperationTable, router};
 use crate::runtime::NAME;
 use crate::settings::Settings;
 
@@ -65,10 +65,11 @@ impl TestGateway {
         }
         let settings = Flags::parse_from(base.iter().chain(environment(flags)).chain(flags)).settings;
         let (stop, stopped) = watch::channel(Stage::Running);
-        let app =
-            crate::serve::app(&settings, records, clock.clone(), stopped.clone()).expect("usable settings");
+        let operations = OperationTable::new(operations);
+        let app = crate::serve::app(&settings, operations, records, clock.clone(), stopped.clone())
+            .expect("usable settings");
         let app = Arc::new(app);
-        let router = router(Arc::clone(&app), operations);
+        let router = router(Arc::clone(&app));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound port");
         let port = crate::serve::public_port(&settings);

@@ -1,5 +1,7 @@
-//! Holds every answer that a test gets against the reference: integrators program against the statuses and codes that it
-//! names for an operation.
+//! Holds every answer that a test gets against the reference: integrators program against the statuses, codes and schemas
+//! that it names for an operation.
+
+mod conforming;
 
 use std::sync::LazyLock;
 
@@ -10,7 +12,7 @@ use super::Answer;
 
 /// The reference, as it is committed.
 static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../openapi.json")).expect("a JSON document"));
+    LazyLock::new(|| serde_json::from_str(include_str!("../../../openapi.json")).expect("a JSON document"));
 
 /// Stops the test when the reference does not name such an answer for this operation. Of a path without an operation it
 /// says nothing.
@@ -29,6 +31,17 @@ pub(super) fn check(method: &Method, path: &str, answer: &Answer) {
         assert!(
             code.is_null() || codes.contains(&code),
             "the reference of {method} {path} does not name the code {code} ({status}): {detail}"
+        );
+    }
+    let is_json = answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+    let is_compressed = answer.header("content-encoding").is_some();
+    if status.is_success() && is_json && !is_compressed && !answer.body.is_empty() {
+        let schema = &named["content"]["application/json"]["schema"];
+        let fault = conforming::fault(&DOCUMENT, schema, &answer.json(), "");
+        assert!(
+            fault.is_none(),
+            "{method} {path} is not as the reference says: {}",
+            fault.unwrap_or_default()
         );
     }
 }
