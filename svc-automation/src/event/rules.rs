@@ -75,6 +75,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_reference_shows_exactly_the_events_of_the_contract() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/src/pages/reference/events.json");
+        let catalog: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let events = catalog["events"].as_array().unwrap().iter();
+        let mut shown: Vec<&str> = events.map(|event| event["name"].as_str().unwrap()).collect();
+        let mut known = BUILT_IN.to_vec();
+        shown.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(shown, known);
+    }
+
+    #[test]
     fn both_names_of_a_changed_quote_are_one_event() {
         assert_eq!(canonical("quote.fase_changed"), "quote.phase_changed");
         assert_eq!(canonical("quote.viewed"), "quote.viewed");
