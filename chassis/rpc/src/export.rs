@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chassis_base::error::status::of_problem;
-use futures::stream;
+use futures::stream::{self, StreamExt};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
@@ -122,7 +122,8 @@ where
     let export = Arc::new(Export::default());
     let mut pages = Pages { list, uri: parts.uri, message, context, page_timeout, export, ends_at };
     let first = pages.next().await?;
-    Ok(Body::new(StreamBody::new(stream::unfold(State::Page(first, pages), State::frame))))
+    let frames = stream::unfold(State::Page(first, pages), State::frame);
+    Ok(Body::new(StreamBody::new(frames.fuse())))
 }
 
 /// What is sent next.

@@ -33,12 +33,13 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         for method in service.methods() {
             let error = |problem| Error { rpc: method.full_name().to_owned(), problem };
             let Some(mut operation) = operation(&method, &mut shapes).map_err(error)? else { continue };
-            operations.extend(export(&method, &operation, &mut shapes).map_err(error)?);
+            let export = export(&method, &operation, &mut shapes).map_err(error)?;
             if operation.method == Method::GET && operation.envelope().is_some() {
                 operation.expansions = Expansion::all(&method);
                 operation.request.has_expansions = !operation.expansions.is_empty();
             }
             operations.push(operation);
+            operations.extend(export);
         }
     }
     refuse_ambiguous(&operations)?;

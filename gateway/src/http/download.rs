@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use chassis_transcode::RenderError;
+use futures::StreamExt;
 use prost::Message;
 use proto::api::HttpBody;
 use tokio::sync::{Semaphore, mpsc};
@@ -88,7 +89,8 @@ fn stream(
     let parts = futures::stream::unfold(receiver, async |mut receiver| {
         receiver.recv().await.map(|part| (part, receiver))
     });
-    Body::from_stream(parts)
+    // Whoever compresses it looks again after the end.
+    Body::from_stream(parts.fuse())
 }
 
 struct Pump {

@@ -110,7 +110,8 @@ pub(super) async fn expand<'a>(
     let records = try_join_all(read_all).await?.into_iter().collect();
     let expanded = Expanded { references, records };
     if expanded.len() > MAX_BYTES {
-        let detail = "What `expand` asks for is longer than 8 MiB on this page. Ask for a smaller `per_page`.";
+        let detail =
+            "What `expand` asks for is longer than 8 MiB on this page. Ask for a smaller `per_page`.";
         return Err(Refusal::new(Problem::TooLarge, detail));
     }
     Ok(expanded)

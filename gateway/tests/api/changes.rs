@@ -50,6 +50,7 @@ fn reader<'a>(operations: &'a [Operation], message: &str, is_list: bool) -> Vec<
     let shows = |operation: &&Operation| {
         let answered = operation.answered.as_ref();
         operation.method == Method::GET
+            && !operation.is_export()
             && answered.is_some_and(|answered| answered.message == message && answered.is_list == is_list)
     };
     operations.iter().filter(shows).collect()

@@ -68,10 +68,10 @@ impl Snapshot {
             Error::Peer(Box::new(unavailable(detail)))
         })?;
         let mut connection = db.acquire().await?;
+        sqlx::raw_sql("begin isolation level repeatable read read only").execute(&mut *connection).await?;
         // A reader may pause for longer than a transaction may be idle otherwise.
-        let begin = "begin isolation level repeatable read read only; \
-                     set local idle_in_transaction_session_timeout = '60s'";
-        sqlx::raw_sql(begin).execute(&mut *connection).await?;
+        let patience = "set local idle_in_transaction_session_timeout = '60s'";
+        sqlx::raw_sql(patience).execute(&mut *connection).await?;
         Ok(Self { connection, _place: place })
     }
 }

@@ -13,8 +13,8 @@ use crate::texts::NotStatic;
 /// Where a call may run what cannot be followed to a text, and why: one entry for each call.
 const PASSED_ON: &[(&str, &str)] =
     &[("chassis/work/src/scan/store.rs", "the lock of a scan, read where the scan is declared")];
-/// A list has its conditions and its order from the request. More than those few are better static, and checked here.
-const MAX_DYNAMIC: usize = 21;
+/// A list has its conditions and its order from the request, and its cursor is read when it is there. More than those few are better static, and checked here.
+const MAX_DYNAMIC: usize = 23;
 
 /// A text of SQL and where it is.
 struct Statement {

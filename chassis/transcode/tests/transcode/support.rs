@@ -29,7 +29,9 @@ pub(crate) struct Contract {
 
 impl Contract {
     fn of(pool: DescriptorPool) -> Self {
+        // An export has the request of its list, without the page.
         let operations = contract::operations(&pool).unwrap();
+        let operations = operations.into_iter().filter(|operation| !operation.is_export()).collect();
         Self { pool, operations }
     }
 

@@ -76,7 +76,7 @@ async fn one(target: &Target, count: u64, watched: &Watched) -> Result<Figures> 
             return Err(format!("{PATH} ended early, after {read} bytes").into());
         }
         read += length as u64;
-        lines += buffer[..length].iter().filter(|byte| **byte == b'\n').count() as u64;
+        lines += buffer[..length].iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
         tail.extend_from_slice(&buffer[length.saturating_sub(16)..length]);
         tail.drain(..tail.len().saturating_sub(16));
         if looked.elapsed() > LOOK_INTERVAL {
