@@ -127,18 +127,14 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     } else if route.policy.success != 204 {
         let sample = example::envelope(&route.rpc.output());
         let schema = schemas.refer(&route.rpc.output(), Use::Envelope);
-        let mut content = json!({"application/json": {"schema": schema, "example": sample}});
-        if route.is_list()
-            && let (Some(content), Value::Object(tables)) = (content.as_object_mut(), tables())
-        {
-            content.extend(tables);
-        }
-        answer["content"] = content;
+        // A list can come as a table too, which its text says. As a second kind of answer it would make every client take
+        // the list for an object or a text.
+        answer["content"] = json!({"application/json": {"schema": schema, "example": sample}});
     }
     answer
 }
 
-/// The forms of a list without an envelope.
+/// The forms of an export.
 fn tables() -> Value {
     json!({
         "text/csv": {"schema": {"type": "string", "description": "A line with the names of the columns, then one for each record (RFC 4180, UTF-8). A field within an object has both names, `meta.version`; a list is its JSON. A text that a spreadsheet would take for a formula has an apostrophe in front."}},
