@@ -40,8 +40,8 @@ pub(super) fn is_asked(operation: &Operation, method: &Method, headers: &HeaderM
         b"false" => Ok(false),
         b"true" if operation.is_public() || operation.envelope().is_none() => Err(unsupported()),
         b"true" if operation.policy.cannot_rehearse => {
-            let detail =
-                "This operation talks to somebody outside, which cannot be undone. Send it without Dry-Run.";
+            let detail = "This operation talks to somebody outside, which cannot be undone, or is several in one. \
+                          Send it without Dry-Run.";
             Err(Refusal::new(Problem::CannotRehearse, detail))
         }
         b"true" => Ok(true),

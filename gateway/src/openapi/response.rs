@@ -120,7 +120,7 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
         return answer;
     }
     if route.is_export() {
-        answer["content"] = tables();
+        answer["content"] = table();
     } else if route.has_http_body() {
         answer["content"] =
             json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type, schemas)});
@@ -134,11 +134,11 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     answer
 }
 
-/// The forms of an export.
-fn tables() -> Value {
+/// An export. That it can be lines of JSON as well is said in its text: clients know one kind of body, and this is the one
+/// that comes when they ask for nothing else.
+fn table() -> Value {
     json!({
         "text/csv": {"schema": {"type": "string", "description": "A line with the names of the columns, then one for each record (RFC 4180, UTF-8). A field within an object has both names, `meta.version`; a list is its JSON. A text that a spreadsheet would take for a formula has an apostrophe in front."}},
-        "application/x-ndjson": {"schema": {"type": "string", "description": "A JSON object in each line."}},
     })
 }
 

@@ -79,6 +79,7 @@ async fn every_operation_can_be_tried_without_effect_and_then_done_with_the_same
     assert_eq!(
         refused,
         [
+            "/v1/batch",
             "/v1/clients/{id}/direct-debit/verification",
             "/v1/email-domains/{domain}",
             "/v1/email-domains/{domain}/verify",
