@@ -8,7 +8,7 @@ import uuid
 import pytest
 from client import AuthenticatedClient
 from client.api.automation import create_flow, download_flow_definition
-from client.api.clients import create_client, list_clients
+from client.api.clients import create_client, export_clients, list_clients
 from client.api.document_pages import download_pdf
 from client.api.files import upload_file
 from client.api.invoices import create_invoice, get_invoice_ubl
@@ -71,6 +71,10 @@ def test_it_reads_a_pdf(made):
 
 def test_it_reads_an_e_invoice(made):
     assert get_invoice_ubl.sync(made.id, client=API).startswith("<?xml")
+
+
+def test_it_reads_all_clients_as_csv(made):
+    assert len(export_clients.sync(client=API, search=NAME).strip().splitlines()) == 2
 
 
 def test_it_uploads_a_form_and_bytes():

@@ -56,6 +56,12 @@ test("reads an e-invoice", async () => {
   assert.match(data ? await data.text() : JSON.stringify(error), /^<\?xml/);
 });
 
+test("reads all clients as CSV", async () => {
+  const { data } = await api.exportClients({ query: { search: name } });
+  const table: string = data!;
+  assert.equal(table.trim().split("\n").length, 2);
+});
+
 test("uploads a form and bytes", async () => {
   const form = await api.uploadFile({
     ...formDataBodySerializer,

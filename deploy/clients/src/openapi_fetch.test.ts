@@ -58,6 +58,11 @@ test("reads an e-invoice", async () => {
   assert.match(data ?? JSON.stringify(error), /^<\?xml/);
 });
 
+test("reads all clients as CSV", async () => {
+  const { data } = await api.GET("/v1/clients/export", { params: { query: { search: name } }, parseAs: "text" });
+  assert.equal(data!.trim().split("\n").length, 2);
+});
+
 test("uploads a form and bytes", async () => {
   const form = await api.POST("/v1/files", {
     params: { query: { name: "form.txt" } },

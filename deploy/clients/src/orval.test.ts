@@ -56,6 +56,13 @@ test("reads an e-invoice", async () => {
   assert.match(answer.data, /^<\?xml/);
 });
 
+test("reads all clients as CSV", async () => {
+  const answer = await api.exportClients({ search: name });
+  assert.ok(answer.status === 200);
+  const table: string = answer.data;
+  assert.equal(table.trim().split("\n").length, 2);
+});
+
 test("uploads a form", async () => {
   const made = await api.uploadFile({ file: text("of a form") }, { name: "form.txt" });
   assert.ok(made.status === 201, JSON.stringify(made.data));
