@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 
 use crate::account;
 use crate::connect::{Address, in_schema, plain_options};
-use crate::list::export::{self, Places};
+use crate::list::export::{self, ExportSlots};
 use crate::log::event::Listener;
 use crate::log::snapshot::SharedRecords;
 use crate::log::watch::Watch;
@@ -39,7 +39,7 @@ pub struct Db {
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) sequences: Arc<Sequences>,
     pub(crate) preparing: Arc<Preparing>,
-    pub(crate) exports: Arc<Places>,
+    exports: Arc<ExportSlots>,
 }
 
 impl Db {
@@ -79,7 +79,7 @@ impl Db {
             numbers,
             sequences,
             preparing,
-            exports: Arc::new(Places::new(size)),
+            exports: Arc::new(ExportSlots::new(size)),
         })
     }
 
@@ -104,7 +104,7 @@ impl Db {
         F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
     {
         if let Some(export) = Export::current() {
-            return export::read(self, &export, query).await;
+            return export::read(&self.pool, &self.exports, &export, query).await;
         }
         let mut connection = self.acquire().await?;
         let (found, noticed) = noticing(query(&mut connection)).await;

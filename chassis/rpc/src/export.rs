@@ -42,7 +42,7 @@ pub struct Export {
     /// What the pages are read from. One reader at a time.
     pub source: AsyncMutex<Kept>,
     /// What was read and did not fit into the page before.
-    pub rest: Mutex<Kept>,
+    rest: Mutex<Kept>,
     progress: AtomicU8,
 }
 
@@ -96,7 +96,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    Ok(match begin(list, request, page_timeout).await {
+    Ok(match begin(list, request, page_timeout, MAX_DURATION).await {
         Ok(body) => {
             let mut response = Response::new(body);
             response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
@@ -108,7 +108,12 @@ where
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-async fn begin<S>(list: S, request: Request<Body>, page_timeout: Duration) -> Result<Body, Status>
+async fn begin<S>(
+    list: S,
+    request: Request<Body>,
+    page_timeout: Duration,
+    max_duration: Duration,
+) -> Result<Body, Status>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -118,8 +123,16 @@ where
     let context = context.ok_or_else(|| Status::internal("an export has no context"))?;
     let message = Limited::new(body, MAX_REQUEST).collect().await;
     let message = message.map_err(|error| Status::invalid_argument(error.to_string()))?.to_bytes();
-    let ends_at = Instant::now() + MAX_DURATION;
+    let ends_at = Instant::now() + max_duration;
     let export = Arc::new(Export::default());
+    // A caller that stops reading asks for no page, so that no page finds out how late it is.
+    let unread = Arc::downgrade(&export);
+    tokio::spawn(async move {
+        tokio::time::sleep(max_duration).await;
+        if let Some(export) = unread.upgrade() {
+            export.source.lock().await.take();
+        }
+    });
     let mut pages = Pages { list, uri: parts.uri, message, context, page_timeout, export, ends_at };
     let first = pages.next().await?;
     let frames = stream::unfold(State::Page(first, pages), State::frame);
@@ -220,5 +233,56 @@ fn refused(headers: &HeaderMap) -> Result<(), Status> {
     match Status::from_header_map(headers) {
         Some(status) if status.code() != tonic::Code::Ok => Err(status),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis_base::{Account, AccountId, Clock};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// An export that nobody has read yet, and what tells that it has given back what it is read from.
+    async fn begun(max_duration: Duration) -> (Body, oneshot::Receiver<()>) {
+        let (source, given_back) = oneshot::channel::<()>();
+        let source = Arc::new(Mutex::new(Some(source)));
+        let list = tower::service_fn(move |_| {
+            let source = Arc::clone(&source);
+            async move {
+                let export = Export::current().unwrap();
+                let source = source.lock().unwrap().take().unwrap();
+                *export.source.lock().await = Some(Box::new(source));
+                export.page_read(false);
+                Ok::<_, Infallible>(Response::new(Body::new(Full::new(Bytes::from_static(b"a page")))))
+            }
+        });
+        let account = Account::unknown(AccountId::trust(uuid::Uuid::nil()));
+        let context = Context::internal(&account, "test", "/a.S/ListThings", &Clock::system());
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(context);
+        let body = begin(list, request, Duration::from_secs(10), max_duration).await.unwrap();
+        (body, given_back)
+    }
+
+    #[tokio::test]
+    async fn what_an_export_is_read_from_is_given_back_when_nobody_reads_on() {
+        let (unread, given_back) = begun(Duration::from_secs(1)).await;
+        assert!(given_back.await.is_err(), "its other end is gone");
+        drop(unread);
+    }
+
+    #[tokio::test]
+    async fn what_an_export_is_read_from_is_given_back_when_its_caller_leaves() {
+        let (unread, mut given_back) = begun(MAX_DURATION).await;
+        assert_eq!(given_back.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        drop(unread);
+        assert_eq!(given_back.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    }
+
+    #[test]
+    fn nothing_but_a_list_is_exported() {
+        assert!(is_list("/admin.crm.v1.DealService/ListDeals"));
+        assert!(!is_list("/admin.crm.v1.DealService/CreateDeal") && !is_list("ListDeals/"));
     }
 }

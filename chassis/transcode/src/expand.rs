@@ -2,9 +2,12 @@
 
 use prost_reflect::{Kind, MessageDescriptor, MethodDescriptor};
 
+use super::query::pairs;
 use super::render::{Form, RenderError, ResponsePlan, last_at};
 use super::wire::Value;
 
+/// The parameter that asks for records that an answer refers to.
+pub const EXPAND: &str = "expand";
 /// What is left out of the name of a field that refers to a record.
 const SUFFIX: &str = "_id";
 
@@ -20,6 +23,14 @@ pub struct Expansion {
 }
 
 impl Expansion {
+    /// The names that a query asks for, in order.
+    pub fn asked(query: Option<&str>) -> Vec<String> {
+        let pairs = pairs(query.unwrap_or_default()).flatten().filter(|(name, _)| name == EXPAND);
+        let values: Vec<_> = pairs.map(|(_, value)| value).collect();
+        let names = values.iter().flat_map(|value| value.split(',')).map(str::trim);
+        names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
     /// Those of the records that a method answers with.
     pub(crate) fn all(method: &MethodDescriptor) -> Vec<Self> {
         match Form::data(&method.output()).map(|data| data.kind()) {

@@ -6,6 +6,7 @@
 
 mod body;
 pub mod contract;
+mod entries;
 mod expand;
 mod json;
 mod malformed;
@@ -22,12 +23,12 @@ mod text;
 mod unknown;
 mod wire;
 
-pub use expand::Expansion;
+pub use expand::{EXPAND, Expansion};
 pub use malformed::Malformed;
 pub use plan::Refusal;
 pub use query::{form_as_json, path_segment};
 pub use render::{Form, RenderError, ResponsePlan};
-pub use request::{Bound, EXPAND, Location, PAGE, RequestPlan};
+pub use request::{Bound, Location, PAGE, RequestPlan};
 pub use table::TableFormat;
 pub use unknown::{Handling, Ignored};
 pub use wire::WireError;

@@ -8,6 +8,7 @@ use proto::api::Fault;
 use proto::{At, Faults};
 
 use super::body::{Collector, Content, Encoder};
+use super::expand::EXPAND;
 use super::json::{self, Failure, Json};
 use super::malformed::Malformed;
 use super::plan::{Direction, Field, Kind, Refusal, Shape, Shapes};
@@ -22,9 +23,6 @@ const MAX_DEPTH: usize = 32;
 
 /// What a request for a page of a list says of the page.
 pub const PAGE: [&str; 2] = ["page", "per_page"];
-
-/// The parameter that asks for records that an answer refers to.
-pub const EXPAND: &str = "expand";
 
 /// How path, query and body fill one request message.
 #[derive(Debug)]
@@ -211,14 +209,6 @@ impl RequestPlan {
     /// The same for an operation with this answer.
     pub(crate) fn answered_by(self, answer: &ResponsePlan) -> Self {
         Self { shown: answer.shape_of_data(), ..self }
-    }
-
-    /// What a query asks to expand, in order.
-    pub fn asked_to_expand(query: Option<&str>) -> Vec<String> {
-        let pairs = query::pairs(query.unwrap_or_default()).flatten().filter(|(name, _)| name == EXPAND);
-        let names = pairs
-            .flat_map(|(_, value)| value.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
-        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Whether the operation reads a body.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chassis_transcode::contract::Operation;
 use chassis_transcode::records::RecordKind;
-use chassis_transcode::{EXPAND, Expansion, RequestPlan, ResponsePlan};
+use chassis_transcode::{EXPAND, Expansion, ResponsePlan};
 use futures::future::try_join_all;
 use http::uri::PathAndQuery;
 use proto::api::{Fault, Problem};
@@ -15,8 +15,8 @@ use proto::log::{BatchGetRecordsRequest, BatchGetRecordsResponse, LoggedRecord};
 
 use super::admission::{self, Admitted};
 use super::app::App;
-use super::problem::{Entry, FaultLocation, Refusal};
-use super::{response, service_call};
+use super::problem::{Entry, FaultLocation, Refusal, unusable};
+use super::service_call;
 use crate::keys::Caller;
 
 /// The most bytes that are expanded: a record that all of a page refers to is there once for each.
@@ -37,7 +37,7 @@ pub(super) fn asked<'a>(
         return Ok(Vec::new());
     }
     let (mut wanted, mut faults): (Vec<&Expansion>, Vec<Entry>) = (Vec::new(), Vec::new());
-    for name in RequestPlan::asked_to_expand(query) {
+    for name in Expansion::asked(query) {
         match operation.expansions.iter().find(|expansion| expansion.name == name) {
             Some(found) if !wanted.contains(&found) => wanted.push(found),
             Some(_) => {}
@@ -88,16 +88,13 @@ pub(super) async fn expand<'a>(
     let mut references = Vec::with_capacity(wanted.len());
     let mut by_kind: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for expansion in wanted {
-        let ids = expansion.ids(plan, answer).map_err(|error| response::unusable(operation, &error))?;
+        let ids = expansion.ids(plan, answer).map_err(|error| unusable(operation, &error))?;
         by_kind.entry(&expansion.kind).or_default().extend(ids.iter().filter(|id| !id.is_empty()));
         references.push((expansion, ids));
     }
     let read_all = by_kind.into_iter().filter(|(_, ids)| !ids.is_empty()).map(async |(kind, ids)| {
         let Some(shown) = app.records.get(kind) else {
-            return Err(response::unusable(
-                operation,
-                &format_args!("there are no records of the kind {kind}"),
-            ));
+            return Err(unusable(operation, &format_args!("there are no records of the kind {kind}")));
         };
         let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
         let mut records = HashMap::with_capacity(ids.len());
@@ -132,12 +129,12 @@ async fn read(
     let found = found.map_err(|status| Refusal::from_status(&status, |_| located()))?;
     if !found.records.is_empty() && found.message != shown.message {
         let error = format_args!("{} is not of the kind {kind}", found.message).to_string();
-        return Err(response::unusable(operation, &error));
+        return Err(unusable(operation, &error));
     }
     let json = |record: LoggedRecord| {
         let mut json = Vec::with_capacity(record.image.len() * 2);
         let rendered = shown.plan().render(&record.image, &mut json);
-        rendered.map_err(|error| response::unusable(operation, &error))?;
+        rendered.map_err(|error| unusable(operation, &error))?;
         Ok((record.id, json))
     };
     found.records.into_iter().map(json).collect()

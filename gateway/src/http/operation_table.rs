@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chassis_transcode::contract::{Operation, variable};
-use http::Method;
 
 pub struct OperationTable(Vec<Arc<Operation>>);
 
@@ -32,11 +31,6 @@ impl OperationTable {
         let fewest = found.iter().map(|operation| variables(operation)).min();
         found.retain(|operation| Some(variables(operation)) == fewest);
         found
-    }
-
-    /// The operation of the path with this method.
-    pub fn find(&self, method: &Method, path: &str) -> Option<&Arc<Operation>> {
-        self.at(path).into_iter().find(|operation| operation.method == *method)
     }
 }
 

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use chassis_base::error::status::MAY_HAVE_HAPPENED;
 use chassis_rpc::peer::is_transport;
 use chassis_transcode::Location;
+use chassis_transcode::contract::Operation;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{Fault, Problem};
@@ -160,6 +161,12 @@ impl Refusal {
         response.extensions_mut().insert(Arc::new(summary));
         response
     }
+}
+
+/// Always a defect on our side: the service and the gateway are built from one contract.
+pub(super) fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(%error, operation = operation.name, "the answer of a service cannot be used");
+    Refusal::new(Problem::Internal, "Something went wrong on our side.")
 }
 
 /// What a refusal says, in the extensions of its response, for layers that show it in another form.

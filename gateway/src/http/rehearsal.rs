@@ -17,8 +17,8 @@ use proto::automation::{ListTriggeredFlowsRequest, TriggeredFlow};
 use serde::Serialize;
 
 use super::app::App;
-use super::problem::Refusal;
-use super::response::{Counted, add_to_meta, held, is_replay, mark_replay, success, tell_ignored, unusable};
+use super::problem::{Refusal, unusable};
+use super::response::{Counted, add_to_meta, held, is_replay, mark_replay, success, tell_ignored};
 use crate::keys::Caller;
 use crate::runtime::NAME;
 

@@ -8,14 +8,14 @@ use chassis_transcode::contract::Operation;
 use chassis_transcode::{Ignored, ResponsePlan};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
-use proto::api::{HttpBody, Problem};
+use proto::api::HttpBody;
 use tokio::sync::Semaphore;
 
 use super::byte_budget::{ByteBudget, MIN_COUNTED, Owner, Reservation};
 use super::conditional;
 use super::download::{self, Download};
 use super::expand::Expanded;
-use super::problem::Refusal;
+use super::problem::{Refusal, unusable};
 use crate::pages::NO_CONTENT_POLICY;
 
 /// The budget that a response is counted in, and for whom.
@@ -248,10 +248,4 @@ pub(super) fn mark_replay(replay: bool, headers: &mut HeaderMap) {
     if replay {
         headers.insert("x-idempotent-replay", HeaderValue::from_static("true"));
     }
-}
-
-/// Always a defect on our side: the service and the gateway are built from one contract.
-pub(super) fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
-    tracing::error!(%error, operation = operation.name, "the answer of a service cannot be used");
-    Refusal::new(Problem::Internal, "Something went wrong on our side.")
 }

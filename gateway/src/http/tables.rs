@@ -11,8 +11,8 @@ use http::{HeaderName, HeaderValue, header};
 
 use super::byte_budget::Reservation;
 use super::download::{self, Download};
-use super::problem::Refusal;
-use super::response::{Counted, held, tell_ignored_in, unusable};
+use super::problem::{Refusal, unusable};
+use super::response::{Counted, held, tell_ignored_in};
 
 /// What `meta` of the envelope says, for a page that has none.
 const META: HeaderName = HeaderName::from_static("x-meta");

@@ -10,6 +10,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::documented;
 
@@ -86,6 +88,21 @@ impl Api {
         let request = request.body(Full::new(Bytes::new())).expect("a request");
         let answer = self.client.request(request).await.expect("the gateway answers");
         (answer.status(), answer.into_body())
+    }
+
+    /// Begins to read an answer and goes no further: as little of it as possible is on its way. The caller leaves when the
+    /// connection is dropped.
+    pub async fn begin_unread(&self, path: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a small buffer");
+        let mut connection = socket.connect(self.address).await.expect("the gateway listens");
+        let key = &self.key;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.expect("the gateway takes requests");
+        let mut status = [0; 12];
+        connection.read_exact(&mut status).await.expect("the gateway answers");
+        assert_eq!(str::from_utf8(&status), Ok("HTTP/1.1 200"));
+        connection
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {

@@ -1,27 +1,15 @@
 //! How many files are in memory at the same time: an upload always is, and a download that is sent in one message. A file of
 //! its own, because both of them take from the same.
 
-use std::sync::Arc;
-
 use chassis_base::AccountId;
 use chassis_base::error::status;
-use chassis_base::shares::{Share, Shares};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use chassis_base::shares::{Place, Places};
 use tonic::Status;
 
 /// How many files of all accounts, each up to 16 MiB.
 const MAX: usize = 32;
 
-/// The right to have one file in memory, until it is dropped.
-pub(crate) struct FileSlot {
-    _of_all: OwnedSemaphorePermit,
-    _of_account: Share,
-}
-
-pub(crate) struct FileSlots {
-    all: Arc<Semaphore>,
-    accounts: Shares,
-}
+pub(crate) struct FileSlots(Places);
 
 impl FileSlots {
     pub(crate) fn new() -> Self {
@@ -30,20 +18,14 @@ impl FileSlots {
 
     /// One account has a quarter of them at most: an upload lasts as long as its client takes for it.
     fn of(max: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(max)), accounts: Shares::new(max.div_ceil(4)) }
+        Self(Places::new(max, max.div_ceil(4)))
     }
 
     /// # Errors
     /// A retryable one, when no slot is free for this account.
-    pub(crate) fn enter(&self, account: AccountId) -> Result<FileSlot, Status> {
+    pub(crate) fn enter(&self, account: AccountId) -> Result<Place, Status> {
         let detail = "Too many files are on their way. Repeat the request in a moment.";
-        self.find(account).ok_or_else(|| status::unavailable(detail))
-    }
-
-    fn find(&self, account: AccountId) -> Option<FileSlot> {
-        let of_account = self.accounts.enter(account)?;
-        let of_all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some(FileSlot { _of_all: of_all, _of_account: of_account })
+        self.0.enter(account).ok_or_else(|| status::unavailable(detail))
     }
 }
 
@@ -56,9 +38,9 @@ mod tests {
         let slots = FileSlots::of(8);
         let held = |id| {
             let account = AccountId::trust(uuid::Uuid::from_u128(id));
-            std::iter::from_fn(|| slots.find(account)).collect::<Vec<FileSlot>>()
+            std::iter::from_fn(|| slots.enter(account).ok()).collect::<Vec<Place>>()
         };
-        let mut of_each: Vec<Vec<FileSlot>> = (1..=5).map(held).collect();
+        let mut of_each: Vec<Vec<Place>> = (1..=5).map(held).collect();
         assert_eq!(of_each.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2, 2, 0]);
         of_each.remove(0);
         assert_eq!(held(5).len(), 2);

@@ -340,16 +340,6 @@ impl<'a> List<'a> {
         self.order.column == NEWEST.column && self.order.descending
     }
 
-    /// Builds the statement for all rows.
-    fn whole(self) -> (String, PgArguments) {
-        let Self { table, columns, conditions, values, order: Order { column, descending, .. }, .. } = self;
-        let direction = if descending { "desc" } else { "asc" };
-        let sql = format!(
-            "select {columns} from {table} where {conditions} order by {column} {direction}, id {direction}"
-        );
-        (sql, values.arguments)
-    }
-
     /// Builds the statement for the total and the rows. The left join keeps the total when the page is empty. The
     /// columns come first, so that a row type can read them by index.
     fn statement(mut self, limit: i64, offset: i64) -> (String, PgArguments) {
