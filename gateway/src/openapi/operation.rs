@@ -19,7 +19,7 @@ use super::{example, field, response};
 /// The name of the one way to authenticate.
 pub(super) const SECURITY_SCHEME: &str = "bearer";
 
-const EXPORT_TEXT: &str = "All of the list at once, as a file, however long it is: with the same filters and in the same order, and as the records were at the moment when it began. CSV, unless `Accept` asks for JSON: then each line is a JSON object. If the connection ends before the file does, the file is not whole: read it again. A few exports can run at a time; with 503, repeat the request after `Retry-After`.";
+const EXPORT_TEXT: &str = "All of the list at once, as a file, however long it is: with the same filters and in the same order, and as the records were at the moment when it began. CSV, unless `Accept` asks for JSON: then each line is a JSON object. If the connection ends before the file does, the file is not whole: read it again. A few exports can run at a time, and one more waits for a moment; with 503, repeat the request after `Retry-After`.";
 const TABLE_TEXT: &str = "With `Accept: text/csv` or `application/x-ndjson` the page comes as a table: a line for each record. The header `X-Meta` then has what `meta` would say.";
 
 /// What a page sends.
