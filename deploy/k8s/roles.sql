@@ -7,8 +7,8 @@
 -- not set here.
 --
 --   svc_X        logs in to serve: reads and writes the rows of schema X; it can append to the log, but change
---                and remove nothing of it. No tables of its own, no other schema. It has the search path and the time
---                limits that a program asks for when it connects: a pooler in transaction mode does not hand that on.
+--                and remove nothing of it. No tables of its own, no other schema. It has the search path and the
+--                settings that a program asks for when it connects: a pooler in transaction mode does not hand that on.
 --   svc_X_owner  logs in to migrate: owns schema X and everything in it. Nothing else.
 
 create extension if not exists pg_trgm schema public;
@@ -64,6 +64,7 @@ begin
             execute format('alter role %I set lock_timeout = %L', login, '5s');
             execute format('alter role %I set idle_in_transaction_session_timeout = %L', login, '15s');
             execute format('alter role %I set client_connection_check_interval = %L', login, '1s');
+            execute format('alter role %I set jit = %L', login, 'off');
         end loop;
     end loop;
 end

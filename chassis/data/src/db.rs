@@ -16,7 +16,7 @@ use crate::log::watch::Watch;
 use crate::pool::{Connection, Pool, Purpose};
 use crate::preparation::{Preparing, noticing};
 use crate::probe::{Probe, Unreachable};
-use crate::session_settings::{LIMITS, Missing, SessionSettings};
+use crate::session_settings::{LIMITS, Missing, NO_JIT, SessionSettings};
 use crate::wake::Wake;
 use crate::write::{Numbers, Sequences, Turns};
 
@@ -59,7 +59,7 @@ impl Db {
         let options = if pooler { plain.extra_float_digits(None) } else { in_schema(plain, schema) };
         // The probe has its own application name, because its connection is not one of the pool's.
         let probe = Probe::new(options.clone().application_name(&format!("{schema} readiness")));
-        let options = if pooler { options } else { options.options(LIMITS) };
+        let options = if pooler { options } else { options.options(LIMITS).options([NO_JIT]) };
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::str::FromStr;
 
 use chassis_data::connect::Address;
-use chassis_data::session_settings::LIMITS;
+use chassis_data::session_settings::{LIMITS, NO_JIT};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 
@@ -73,25 +73,32 @@ pub(super) async fn ensure_roles(server: &mut PgConnection, schemas: impl Iterat
     }
 }
 
-/// Creates a superuser role whose search path is the schema. Two processes must not do so at the same time, because
-/// the check and the creation are separate statements.
+/// Creates a superuser role whose search path is the schema, or gives it the settings that it lacks because it is older than
+/// they are. Two processes must not do so at the same time, because the check and the change are separate statements.
 async fn ensure_role(server: &mut PgConnection, schema: &str) {
     let role = role(schema);
-    let exists: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
-        .bind(&role)
-        .fetch_one(&mut *server)
-        .await
-        .expect("the list of roles");
-    if exists {
+    let settings: Vec<(&str, &str)> = LIMITS.into_iter().chain([NO_JIT]).collect();
+    let stored: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let is_as_wanted: bool =
+        sqlx::query_scalar("select exists (select from pg_roles where rolname = $1 and rolconfig @> $2)")
+            .bind(&role)
+            .bind(stored)
+            .fetch_one(&mut *server)
+            .await
+            .expect("the list of roles");
+    if is_as_wanted {
         return;
     }
     let url = server_options().to_url_lossy();
     let password = url.password().expect("an address with a password");
-    let limits = LIMITS.map(|(name, value)| format!("alter role {role} set {name} = '{value}';"));
+    let set = |(name, value): &(&str, &str)| format!("alter role {role} set {name} = '{value}';");
+    let settings: Vec<String> = settings.iter().map(set).collect();
     let sql = format!(
-        "begin; create role {role} superuser login password '{password}';
+        "begin;
+         do $$ begin create role {role}; exception when duplicate_object then null; end $$;
+         alter role {role} superuser login password '{password}';
          alter role {role} set search_path = {schema}, public; {} commit",
-        limits.concat()
+        settings.concat()
     );
     execute(server, sql).await;
 }

@@ -49,6 +49,19 @@ async fn many_readers_and_writers_share_the_two_connections_of_a_pooler() {
 }
 
 #[tokio::test]
+async fn no_statement_is_compiled_before_it_runs() {
+    let database = database().await;
+    let server = TestPooler::start(2, true);
+    let pooled = server.url(database.url(), "bare").await;
+    for (url, pooler) in [(database.url(), false), (&pooled, true)] {
+        let db = open(url, pooler);
+        let jit: Result<String, Error> =
+            db.read(async |connection| Ok(sqlx::query_scalar("show jit").fetch_one(connection).await?)).await;
+        assert_eq!(jit.unwrap(), "off", "pooler: {pooler}");
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_know_of_the_pooler_is_told_of_the_setting() {
     let database = database().await;
     let pooler = TestPooler::start(2, true);

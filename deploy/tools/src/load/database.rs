@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 /// As the services set them for their connections.
 const SESSION: &str = "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s \
-                       -c client_connection_check_interval=1s";
+                       -c client_connection_check_interval=1s -c jit=off";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
